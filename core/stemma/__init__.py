@@ -1,0 +1,1 @@
+"""Semantic caches for RAG and agents that know where every answer came from."""

@@ -1,0 +1,98 @@
+"""What the surroundings of a call say: tenant, pool, labels, factors, and whether to read.
+
+`Cache.using` and its kin put a `Context` on a context variable, one per cache, so that it flows
+into threads started with a copied context, tasks and nested calls.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal
+
+from stemma.errors import TenantRequired, UsageError
+from stemma.scope import Labels
+
+__all__ = ["Context", "Mode", "current", "entered"]
+
+Mode = Literal["normal", "bypass", "refresh"]
+
+_LABELS = frozenset(f.name for f in dataclasses.fields(Labels))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Context:
+    """What `using`, `bypass` and `refresh` have said so far."""
+
+    tenant: str | None = None
+    pool: str | None = None
+    labels: Labels = Labels()
+    permissions: tuple[str, ...] = ()
+    factors: Mapping[str, Any] = field(default_factory=dict)
+    mode: Mode = "normal"
+
+    def using(
+        self,
+        *,
+        tenant: str | None = None,
+        pool: str | None = None,
+        permissions: tuple[str, ...] | list[str] | None = None,
+        **named: Any,
+    ) -> Context:
+        """This context with more said: known label names are labels, all others are factors.
+
+        Raises:
+            TenantRequired: `tenant` is the empty text.
+            UsageError: A tenant, pool or label is not a text.
+        """
+        for name, value in (("tenant", tenant), ("pool", pool)):
+            if value is not None and not isinstance(value, str):
+                raise UsageError(f"{name} must be a text, not {type(value).__name__}")
+        if tenant == "":
+            raise TenantRequired("tenant must not be empty")
+        labels = {name: value for name, value in named.items() if name in _LABELS}
+        factors = {name: value for name, value in named.items() if name not in _LABELS}
+        return dataclasses.replace(
+            self,
+            tenant=self.tenant if tenant is None else tenant,
+            pool=self.pool if pool is None else pool,
+            permissions=self.permissions if permissions is None else tuple(permissions),
+            labels=dataclasses.replace(self.labels, **_checked(labels)) if labels else self.labels,
+            factors={**self.factors, **factors} if factors else self.factors,
+        )
+
+
+def _checked(labels: dict[str, Any]) -> dict[str, Any]:
+    if "tags" in labels:
+        tags = labels["tags"]
+        labels["tags"] = (tags,) if isinstance(tags, str) else tuple(tags)
+    for name, value in labels.items():
+        for text in value if name == "tags" else (value,):
+            if text is not None and not isinstance(text, str):
+                raise UsageError(f"label {name} must be a text, not {type(text).__name__}")
+    return labels
+
+
+_NOTHING = Context()
+_contexts: ContextVar[Mapping[int, Context]] = ContextVar(
+    "stemma_contexts", default=MappingProxyType({})
+)
+
+
+def current(owner: int) -> Context:
+    """What has been said for the cache with this number."""
+    return _contexts.get().get(owner, _NOTHING)
+
+
+@contextmanager
+def entered(owner: int, context: Context) -> Iterator[Context]:
+    """Say something for one cache until the block ends."""
+    token = _contexts.set({**_contexts.get(), owner: context})
+    try:
+        yield context
+    finally:
+        _contexts.reset(token)

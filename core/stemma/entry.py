@@ -1,0 +1,159 @@
+"""What the cache keeps: entries, and where each came from."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from stemma.keys import digest
+from stemma.request import Key
+from stemma.scope import Labels, Node, Scope
+
+__all__ = [
+    "SCHEMA",
+    "Cost",
+    "Edge",
+    "Entry",
+    "Known",
+    "Lineage",
+    "Source",
+    "SourceEdge",
+    "Vector",
+    "Verdict",
+    "checksum",
+    "content_digest",
+]
+
+SCHEMA = 1
+"""Version of the stored form of an entry."""
+
+Known = Literal["observed", "ambient"]
+Verdict = Literal["unknown", "supported", "hallucinated"]
+Vector = np.ndarray[tuple[int], np.dtype[np.float32]]
+
+
+def content_digest(text: str) -> str:
+    """The content hash of a document's text: 32 hexadecimal digits."""
+    return digest("content/1", text)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Source:
+    """A chunk of a document outside the cache.
+
+    Args:
+        document: The document's id.
+        chunk: The chunk's id; the content hash where it has none.
+        content: The content hash (`content_digest` of its text).
+        owner: `tenant:…`, `pool:…` or `public`; empty means the tenant who read it.
+        index: The identity of the index that vouches for this content, or empty where the chunk
+            was merely seen (a compressor may have cut it): only an index can say that it changed.
+    """
+
+    document: str
+    chunk: str
+    content: str
+    owner: str = ""
+    index: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Edge:
+    """From an entry to a parent entry, with the parent's value hash as it was read."""
+
+    parent: str
+    value: str
+    known: Known = "ambient"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SourceEdge:
+    """From an entry to a source."""
+
+    source: Source
+    known: Known = "ambient"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Lineage:
+    """What an entry was built from."""
+
+    parents: tuple[Edge, ...] = ()
+    sources: tuple[SourceEdge, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.parents or self.sources)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cost:
+    """What a hit saves: tokens of the model, and seconds of waiting."""
+
+    tokens: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Entry:
+    """One cached value, as it is stored.
+
+    Times are seconds since 1970-01-01 UTC. `expires` ends the entry's own life (`None`: never).
+    `proven_until` and `epoch` are a proof made at the put: while the store's invalidation epoch is
+    still `epoch` and the time is before `proven_until`, every ancestor is valid as well, and
+    nothing needs to be walked. `sequence`, `epoch` and `proven_until` are set by the store.
+    """
+
+    id: str
+    partition: str
+    group: str
+    tenant: str
+    node: Node
+    payload: bytes = field(repr=False)
+    codec: str
+    value: str
+    pool: str | None = None
+    model: str = ""
+    index: str = ""
+    labels: Labels = Labels()
+    focus: str | None = field(default=None, repr=False)
+    hop: int = 1
+    confidence: float = 1.0
+    cost: Cost = Cost()
+    made: float = 0.0
+    verified: float = 0.0
+    expires: float | None = None
+    verdict: Verdict = "unknown"
+    derived: bool = False
+    schema: int = SCHEMA
+    sequence: int = 0
+    epoch: int = 0
+    proven_until: float | None = None
+
+    @property
+    def key(self) -> Key:
+        """Where the entry lives."""
+        return Key(self.partition, self.group, self.id)
+
+    def belongs_to(self, scope: Scope) -> bool:
+        """Whether the entry may be served in this scope: partition and owner, checked again."""
+        return (
+            self.partition == scope.partition
+            and self.node == scope.node
+            and self.pool == scope.pool
+            and (scope.pool is not None or self.tenant == scope.tenant)
+        )
+
+
+def checksum(parts: Sequence[str], payload: bytes, focus: str | None) -> int:
+    """CRC-32 over the parts that must not be exchanged, the payload and the focus.
+
+    It finds damage and rows put in another row's place; it is no defence against forgery.
+    """
+    crc = zlib.crc32(payload, zlib.crc32("\x1f".join(parts).encode("utf-8", "surrogatepass")))
+    if focus is None:
+        return crc
+    return zlib.crc32(b"\x1f" + focus.encode("utf-8", "surrogatepass"), crc)

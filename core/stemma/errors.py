@@ -1,0 +1,84 @@
+"""The error tree.
+
+```text
+StemmaError
+├── UsageError (also ValueError)       an argument is wrong; always raised, never swallowed
+│   ├── TenantRequired                 no tenant named anywhere
+│   └── UnkeyableValue                 a value has no stable key (a lambda, an open handle)
+├── StoreError                         the store could not do its work
+│   ├── StoreUnavailable               it cannot be opened or reached, or is locked too long
+│   ├── ForeignDatabase                the file is not a database of ours; left untouched
+│   └── SchemaTooNew                   written by a newer Stemma; left untouched
+├── CodecError                         a value cannot be stored, or stored bytes cannot be read
+├── EmbedderError                      the embedder is missing, or its vectors are unfit
+├── MissingDependency (also ImportError)   an optional package is not installed
+└── CacheFault                         raised instead of a miss, where `fail="closed"` was asked for
+```
+
+A fault of the cache is by default a miss and an event. A wrong argument is always an error.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "CacheFault",
+    "CodecError",
+    "EmbedderError",
+    "ForeignDatabase",
+    "MissingDependency",
+    "SchemaTooNew",
+    "StemmaError",
+    "StoreError",
+    "StoreUnavailable",
+    "TenantRequired",
+    "UnkeyableValue",
+    "UsageError",
+]
+
+
+class StemmaError(Exception):
+    """The root of every error that Stemma raises on purpose."""
+
+
+class UsageError(StemmaError, ValueError):
+    """An argument is wrong. Says which one, what it was, and what is allowed."""
+
+
+class TenantRequired(UsageError):
+    """A call reached the cache and nothing named its tenant."""
+
+
+class UnkeyableValue(UsageError):
+    """A value that would be part of a key has no stable form."""
+
+
+class StoreError(StemmaError):
+    """The store could not do its work."""
+
+
+class StoreUnavailable(StoreError):
+    """The store cannot be opened or reached, or stayed locked for too long."""
+
+
+class ForeignDatabase(StoreError):
+    """The file exists and is not a database of ours. It was not touched."""
+
+
+class SchemaTooNew(StoreError):
+    """The database was written by a newer Stemma. It was not touched."""
+
+
+class CodecError(StemmaError):
+    """A value cannot be stored, or stored bytes cannot be read back."""
+
+
+class EmbedderError(StemmaError):
+    """The embedder is missing, or the vectors it gives are of no use."""
+
+
+class MissingDependency(StemmaError, ImportError):
+    """An optional package is not installed. Names the extra that brings it."""
+
+
+class CacheFault(StemmaError):
+    """The cache failed and the caller had asked not to go on without it."""

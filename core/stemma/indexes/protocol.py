@@ -1,0 +1,40 @@
+"""What an index is. What it proposes is always read again from the store."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from stemma.entry import Vector
+from stemma.stores.protocol import Store
+
+__all__ = ["Index", "Near"]
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """A stored entry near the vector asked for, with their cosine similarity, −1 to 1."""
+
+    id: str
+    similarity: float
+
+
+@runtime_checkable
+class Index(Protocol):
+    """Finds near entries of one group.
+
+    `exact` says whether `nearest` gives the provably nearest entries, or may miss some.
+    """
+
+    exact: bool
+
+    def nearest(self, store: Store, group: str, vector: Vector, k: int) -> tuple[Near, ...]:
+        """At most `k` entries of the group, nearest first, after catching up with the store.
+
+        Entries that the store no longer has may still be among them; a lagging index costs
+        misses, never wrong hits.
+
+        Raises:
+            UsageError: The vector has another length than those of the group.
+        """
+        ...

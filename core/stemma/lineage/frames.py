@@ -1,0 +1,281 @@
+"""Frames: the spans in which what is read becomes a parent of what is stored later.
+
+A frame is a mutable object opened above the steps of a run, so that steps in copied contexts,
+threads and parallel branches all see the same one. Sub-frames (a hop, an item of a batch, a root
+run inside a trace) see what their ancestors had read when they were opened, and never what a
+sibling of the same batch reads.
+
+A read carries, for every live store, the sequence number that was known when the read *began*:
+a put whose lineage holds something recalled after that is refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import weakref
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from stemma.entry import Cost, Edge, Known, Lineage, Source, SourceEdge
+
+__all__ = ["Frame", "Ledger", "Read", "Traced", "current", "entered", "marks", "register"]
+
+MAX_READS = 10_000
+"""A frame that read more than this stores nothing: its lineage would not be true."""
+
+MIN_OBSERVED = 16
+"""A read of a sibling counts as observed only if its text has at least this many characters."""
+
+
+class Ledger(Protocol):
+    """Something with a sequence number: an engine over a store."""
+
+    sequence: int
+
+
+_ledgers: weakref.WeakSet[Ledger] = weakref.WeakSet()
+
+
+def register(ledger: Ledger) -> None:
+    """Make a ledger's sequence number part of every later read."""
+    _ledgers.add(ledger)
+
+
+def marks() -> dict[int, int]:
+    """The sequence numbers known now, by ledger. Take them before reading anything outside."""
+    return {id(ledger): ledger.sequence for ledger in _ledgers}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Read:
+    """Something read in a frame: an entry of one ledger, or a source."""
+
+    kind: Literal["entry", "source"]
+    id: str
+    marks: Mapping[int, int]
+    source: Source | None = None
+    value: str = ""
+    text: str = field(default="", repr=False)
+    batch: Hashable | None = None
+
+    def identity(self) -> Hashable:
+        """What makes two reads the same."""
+        return (self.kind, self.id, self.value, self.source)
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """A lineage, with the sequence number at which each element of it was read."""
+
+    lineage: Lineage
+    read_at: Mapping[str, int]
+    complete: bool = True
+
+
+def lane() -> tuple[int, int]:
+    """Where code runs: its thread and its task. Sequential steps share a lane."""
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:
+        task = None
+    return threading.get_ident(), id(task) if task is not None else 0
+
+
+class Frame:
+    """One span. See the module's text.
+
+    Args:
+        parent: The frame above, if this is a sub-frame.
+        exports: Whether what it read is passed to the frame above when it closes.
+        batch: If it is an item among concurrent siblings, what they have in common.
+        tenant: The tenant that the run itself names.
+        hop: The hop's number, where the frame is a hop.
+        path: The lineage key of the hop, where the frame is a hop.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_seen",
+        "batch",
+        "closed",
+        "exports",
+        "focus",
+        "hop",
+        "lane",
+        "limit",
+        "parent",
+        "path",
+        "reads",
+        "root",
+        "spent",
+        "tenant",
+        "tree",
+    )
+
+    def __init__(
+        self,
+        parent: Frame | None = None,
+        *,
+        exports: bool = False,
+        batch: Hashable | None = None,
+        tenant: str | None = None,
+        hop: int | None = None,
+        path: str | None = None,
+    ) -> None:
+        self.parent = parent
+        self.root: Frame = self if parent is None else parent.root
+        self.exports = exports
+        self.batch = batch
+        self.tenant: str | None = parent.tenant if parent and tenant is None else tenant
+        self.hop: int | None = parent.hop if parent and hop is None else hop
+        self.path: str | None = parent.path if parent and path is None else path
+        self.focus: str | None = None if parent is None else parent.focus
+        self.limit = 0 if parent is None else len(parent.reads)
+        self.reads: list[Read] = []
+        self.tree: list[Read] = []
+        self.spent = Cost()
+        self.closed = False
+        self.lane = lane()
+        self._seen: set[Hashable] = set()
+
+    def read(self, item: Read) -> None:
+        """Note something that was read. Noting it twice counts once."""
+        identity = item.identity()
+        if identity in self._seen or len(self.reads) > MAX_READS:
+            return
+        self._seen.add(identity)
+        self.reads.append(item)
+        if len(self.root.tree) <= MAX_READS:
+            self.root.tree.append(item)
+
+    def read_sources(
+        self, sources: Iterable[tuple[Source, str]], read_at: Mapping[int, int]
+    ) -> None:
+        """Note documents that came from outside the cache, each with its text."""
+        for source, text in sources:
+            self.read(Read("source", source.chunk, read_at, source=source, text=text))
+
+    def spend(self, tokens: int, seconds: float = 0.0) -> None:
+        """Note what a model call in this frame cost, here and in the frames above."""
+        frame: Frame | None = self
+        while frame is not None:
+            spent = frame.spent
+            frame.spent = Cost(tokens=spent.tokens + tokens, seconds=spent.seconds + seconds)
+            frame = frame.parent
+
+    def close(self) -> None:
+        """End the span. Its reads join the frame above if it exports them."""
+        if self.closed:
+            return
+        self.closed = True
+        if self.exports and self.parent is not None:
+            for item in self.reads:
+                passed = item if self.batch is None else _of_batch(item, self.batch)
+                self.parent.read(passed)
+
+    def visible(self) -> Iterator[Read]:
+        """What becomes an ambient parent of a put made here."""
+        yield from self.reads
+        child, above = self, self.parent
+        while above is not None:
+            for item in above.reads[: child.limit]:
+                if item.batch is None or item.batch != child.batch:
+                    yield item
+            child, above = above, above.parent
+
+    def trace(self, ledger: int, prompt: Iterable[str], own: str) -> Traced:
+        """The lineage of a value stored now in one ledger.
+
+        Args:
+            ledger: The `id` of the engine that stores.
+            prompt: Texts in which reads are recognised; those found are observed edges.
+            own: The id of the entry to be stored, which is not its own parent.
+        """
+        texts = tuple(prompt)
+        builder = _Builder(ledger, own)
+        for item in list(self.visible()):
+            builder.add(item, "observed" if _occurs(item.text, texts, 1) else "ambient")
+        for item in list(self.root.tree):
+            if not builder.knows(item) and _occurs(item.text, texts, MIN_OBSERVED):
+                builder.add(item, "observed")
+        complete = max(len(self.reads), len(self.root.tree)) <= MAX_READS
+        return builder.done(complete=complete)
+
+
+def _of_batch(item: Read, batch: Hashable) -> Read:
+    return Read(item.kind, item.id, item.marks, item.source, item.value, item.text, batch)
+
+
+def _occurs(text: str, prompt: tuple[str, ...], least: int) -> bool:
+    return len(text) >= least and any(text in one for one in prompt)
+
+
+class _Builder:
+    """Collects edges; an observed one replaces an ambient one of the same element."""
+
+    def __init__(self, ledger: int, own: str) -> None:
+        self._ledger = ledger
+        self._own = own
+        self._parents: dict[tuple[str, str], Edge] = {}
+        self._sources: dict[Source, SourceEdge] = {}
+        self._read_at: dict[str, int] = {}
+
+    def knows(self, item: Read) -> bool:
+        if item.source is not None:
+            return item.source in self._sources
+        return (item.id, item.value) in self._parents
+
+    def add(self, item: Read, known: Known) -> None:
+        mark = item.marks.get(self._ledger)
+        if item.source is not None:
+            held = self._sources.get(item.source)
+            if held is None or known == "observed":
+                self._sources[item.source] = SourceEdge(source=item.source, known=known)
+        elif mark is None or item.id == self._own:
+            return  # an entry of another ledger, or the value's own former self
+        else:
+            edge = self._parents.get((item.id, item.value))
+            if edge is None or known == "observed":
+                edge = Edge(parent=item.id, value=item.value, known=known)
+                self._parents[item.id, item.value] = edge
+        # A source read before this ledger was opened carries no mark of it: nothing that was
+        # recalled since can be told from what was recalled before, so all of it counts.
+        at = 0 if mark is None else mark
+        self._read_at[item.id] = min(at, self._read_at.get(item.id, at))
+
+    def done(self, *, complete: bool) -> Traced:
+        lineage = Lineage(
+            parents=tuple(self._parents.values()), sources=tuple(self._sources.values())
+        )
+        return Traced(lineage, self._read_at, complete)
+
+
+_current: ContextVar[Frame | None] = ContextVar("stemma_frame", default=None)
+
+
+def current() -> Frame | None:
+    """The innermost frame that is still open, or `None`."""
+    frame = _current.get()
+    while frame is not None and frame.closed:
+        frame = frame.parent
+    return frame
+
+
+def enter(frame: Frame | None) -> None:
+    """Make a frame the current one for what follows in this context (it ends by being closed)."""
+    _current.set(frame)
+
+
+@contextmanager
+def entered(frame: Frame) -> Iterator[Frame]:
+    """Make a frame the current one until the block ends, then close it."""
+    token = _current.set(frame)
+    try:
+        yield frame
+    finally:
+        _current.reset(token)
+        frame.close()

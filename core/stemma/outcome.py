@@ -1,0 +1,193 @@
+"""What a lookup, a put and a recall answer: records that say why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from stemma.entry import Entry, Vector
+from stemma.request import Key
+from stemma.scope import Node
+
+if TYPE_CHECKING:
+    from stemma.query import Query
+
+__all__ = ["REASONS", "Hit", "Miss", "Recall", "Recalled", "Stored", "Ticket", "Tier"]
+
+Tier = Literal["exact", "semantic"]
+
+REASONS: Mapping[str, str] = {
+    "cold": "nothing like it is stored",
+    "expired": "the stored entry's life is over",
+    "below_threshold": "the nearest entry is not near enough",
+    "guard:number": "the nearest entry asks about other numbers",
+    "guard:unit": "the nearest entry asks about other units",
+    "guard:negation": "one of the two is negated",
+    "guard:antonym": "the two say opposite things",
+    "guard:name": "the nearest entry asks about other names",
+    "guard:question": "the nearest entry asks for another kind of thing",
+    "guard:order": "the same words in another order",
+    "source_changed": "a document it was built from has changed",
+    "parent_invalid": "an entry it was built from is gone, replaced, expired or quarantined",
+    "quarantined": "the stored entry was reported as wrong",
+    "damaged": "the stored record was damaged and has been removed",
+    "unreadable": "the stored value could not be read and has been removed",
+    "bypassed": "the caller asked not to read the cache",
+    "refresh": "the caller asked for a fresh value",
+    "no_tenant": "nothing named a tenant",
+    "unkeyable": "an argument has no stable key",
+    "fault": "the cache itself failed",
+}
+"""Every reason a `Miss` can carry, in words."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Hit:
+    """A stored value that may be served, and why.
+
+    Args:
+        entry: The entry it came from.
+        value: The value, a fresh copy each time.
+        tier: How it was found.
+        similarity: Cosine similarity of the two focuses, −1 to 1; 1 for an exact hit.
+        age: Seconds since the value was made.
+        why: What allowed it, in words.
+        probability: For a semantic hit, the estimated probability that it is right, 0 to 1.
+    """
+
+    entry: Entry
+    value: Any = field(repr=False)
+    tier: Tier
+    similarity: float
+    age: float
+    why: str
+    probability: float = 1.0
+
+    hit: Literal[True] = field(default=True, repr=False)
+
+    def note(self) -> dict[str, Any]:
+        """The hit as plain JSON values: what faces attach to the values they return."""
+        return {
+            "hit": True,
+            "tier": self.tier,
+            "similarity": round(self.similarity, 6),
+            "age": round(self.age, 3),
+            "entry": self.entry.id,
+            "saved_tokens": self.entry.cost.tokens,
+            "saved_seconds": round(self.entry.cost.seconds, 6),
+        }
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Miss:
+    """No stored value may be served, and why not.
+
+    Args:
+        reason: One of `REASONS`.
+        ticket: What the later put needs; `None` where nothing can be put.
+        nearest: The id of the nearest candidate, where there was one.
+        similarity: That candidate's similarity, −1 to 1.
+        detail: More words, without any prompt's text.
+    """
+
+    reason: str
+    ticket: Ticket | None = field(default=None, repr=False)
+    nearest: str | None = None
+    similarity: float | None = None
+    detail: str = ""
+
+    hit: Literal[False] = field(default=False, repr=False)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Ticket:
+    """What a miss hands to the later put.
+
+    Args:
+        query: The question as it was resolved at the lookup: scope, key, tenant, labels, frame.
+        sequence: The store's sequence number at the lookup.
+        started: The monotonic clock at the lookup, seconds.
+        vector: The focus's vector, where it was computed.
+    """
+
+    query: Query = field(repr=False)
+    sequence: int
+    started: float
+    vector: Vector | None = field(default=None, repr=False)
+
+    @property
+    def key(self) -> Key:
+        """The exact key under which the value will be stored."""
+        return self.query.key
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stored:
+    """The outcome of a put: the entry as stored, or the reason for refusing it.
+
+    Refusals: `recalled` (something it was built from was taken back meanwhile), `parent_gone`,
+    `unstorable` (no codec for the value), `too_large`, `not_admitted`, `bypassed`, `fault`.
+    """
+
+    entry: Entry | None = None
+    refused: str | None = None
+    detail: str = ""
+
+    def __bool__(self) -> bool:
+        return self.entry is not None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Recalled:
+    """One entry that a recall takes back."""
+
+    entry: str
+    tenant: str
+    node: Node
+    hop: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Recall:
+    """The receipt of a recall, or with `dry_run` the list of what would go.
+
+    Args:
+        selector: What was named, as name and value.
+        dry_run: Whether this is only a rehearsal.
+        entries: What goes: the entries named, and everything built from them.
+        sequence: The store's sequence number of the recall.
+    """
+
+    selector: Mapping[str, str]
+    dry_run: bool
+    entries: tuple[Recalled, ...]
+    sequence: int
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __bool__(self) -> bool:
+        return True
+
+    @property
+    def by_node(self) -> dict[str, int]:
+        """How many entries of each node."""
+        return dict(Counter(item.node for item in self.entries))
+
+    @property
+    def by_hop(self) -> dict[int, int]:
+        """How many entries of each hop."""
+        return dict(sorted(Counter(item.hop for item in self.entries).items()))
+
+    @property
+    def by_tenant(self) -> dict[str, int]:
+        """How many entries of each tenant."""
+        return dict(Counter(item.tenant for item in self.entries))
+
+    def __str__(self) -> str:
+        named = ", ".join(f"{name}={value}" for name, value in self.selector.items())
+        verb = "would take back" if self.dry_run else "took back"
+        nodes = ", ".join(f"{count} {node}" for node, count in sorted(self.by_node.items()))
+        return f"recall({named}) {verb} {len(self)} entries" + (f": {nodes}" if nodes else "")

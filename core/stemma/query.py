@@ -1,0 +1,50 @@
+"""A question as the engine sees it: resolved, keyed, and bound to a frame."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from stemma.codec import Codec
+from stemma.context import Mode
+from stemma.request import Key, Request
+from stemma.scope import Labels, Scope
+
+if TYPE_CHECKING:
+    from stemma.lineage.frames import Frame
+
+__all__ = ["Query"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Query:
+    """One lookup, with everything about it decided.
+
+    Args:
+        scope: The tenant's own scope: where a put goes.
+        key: The request's key in that scope.
+        request: What is asked.
+        codec: How values of this node are written.
+        pools: The scopes of the pools that are searched as well, with their keys.
+        labels: What describes the call.
+        mode: Whether the cache may be read.
+        frame: The frame whose reads become parents of the put.
+        traced: Whether the value joins the frame and gets a lineage (not for embeddings and
+            rerank scores: they are pure functions of content).
+        prompt: The texts in which earlier reads are recognised, to tell observed edges.
+        life: The base life of what will be stored, seconds; `None`: as the policy says.
+        hop: The hop at which it is asked, from 1.
+    """
+
+    scope: Scope
+    key: Key
+    request: Request
+    codec: Codec
+    pools: tuple[tuple[Scope, Key], ...] = ()
+    labels: Labels = Labels()
+    mode: Mode = "normal"
+    frame: Frame | None = None
+    traced: bool = True
+    prompt: tuple[str, ...] = field(default=(), repr=False)
+    life: float | None = None
+    hop: int = 1

@@ -1,0 +1,1 @@
+"""Stores: where entries, vectors, edges and the journal are kept."""

@@ -1,0 +1,276 @@
+"""What a store is.
+
+A store keeps five things and hands out one number:
+
+* **entries**, by id; **vectors**, by entry; **edges**, from entries to parents and to sources;
+* the **source table**: the content hash by which each index last vouched for a chunk;
+* the **journal**: recalls, judgements, servings and counters, append-only;
+* the **sequence**: one number for the whole store, raised by every write transaction. The
+  **epoch** is the sequence of the last *invalidation*: a recall, a removal, a verdict, a changed
+  source, or an entry replaced by another value. While the epoch stands, nothing that was valid by
+  its ancestors has ceased to be.
+
+Every method is atomic, may be called from any thread, and takes and gives plain records. Reading
+never writes. A store raises `StoreError` or gives the truth; a record that fails its checksum is
+not given, but named as damaged.
+
+A store may have native async twins (`aget`, `aput`, …); where it has none, the engine calls the
+methods named in `quick` in place and the others in a worker thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from stemma.entry import Entry, Lineage, Source, Vector, Verdict
+from stemma.outcome import Recall, Stored
+from stemma.selector import Selector
+
+__all__ = [
+    "Ancestor",
+    "Ancestry",
+    "Changes",
+    "Count",
+    "Fetched",
+    "Judgement",
+    "Put",
+    "Serving",
+    "Store",
+]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fetched:
+    """What `Store.get` found.
+
+    Args:
+        entries: The undamaged entries among those asked for, by id.
+        damaged: The ids whose records failed their checksum.
+        sequence: The store's sequence at reading.
+        epoch: The store's epoch at reading.
+    """
+
+    entries: Mapping[str, Entry]
+    sequence: int
+    epoch: int
+    damaged: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Put:
+    """One entry to be stored, and the conditions of storing it.
+
+    Args:
+        entry: The entry; its `sequence`, `epoch` and `proven_until` are filled in by the store.
+        lineage: What it was built from.
+        vector: The focus's vector, float32, of any length, or `None`. Kept as float16.
+        since: The store's sequence at the lookup: recalls of the entry's own attributes (tenant,
+            tag, model, …) after it refuse the put.
+        read_at: By parent id and by chunk id, the sequence at which each was read; `since` where
+            one is missing.
+    """
+
+    entry: Entry
+    lineage: Lineage = Lineage()
+    vector: Vector | None = field(default=None, repr=False)
+    since: int
+    read_at: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ancestor:
+    """An entry somewhere above another: what its validity depends on."""
+
+    id: str
+    value: str
+    expires: float | None
+    verdict: Verdict
+    lineage: Lineage
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ancestry:
+    """An entry with everything above it.
+
+    Args:
+        entries: The entry itself and all its ancestors that exist, by id.
+        current: For every source in those lineages that an index vouches for (`Source.index` is
+            not empty): the content hash that this owner's index last vouched for, keyed by
+            (owner, index, chunk).
+        epoch: The store's epoch at reading.
+    """
+
+    entries: Mapping[str, Ancestor]
+    current: Mapping[tuple[str, str, str], str]
+    epoch: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Changes:
+    """What an index must do to follow the store.
+
+    Args:
+        ids: Entries with a vector, put after the sequence asked for.
+        groups: Their groups.
+        vectors: Their vectors, float16; rows may differ in length between groups.
+        removed: (group, id) of entries removed after it, that had a vector.
+        sequence: The sequence up to which this is complete.
+        rebuild: Whether the log of removals no longer reaches back that far: the index must be
+            emptied before this is applied, and `ids` holds everything.
+    """
+
+    ids: Sequence[str]
+    groups: Sequence[str]
+    vectors: Sequence[np.ndarray[tuple[int], np.dtype[np.float16]]]
+    removed: Sequence[tuple[str, str]]
+    sequence: int
+    rebuild: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Serving:
+    """An entry was served: to whom, how it was found, when."""
+
+    entry: str
+    tenant: str
+    tier: str
+    similarity: float
+    at: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Count:
+    """A counter's increment, or its sum: lookups of one tenant and node with one outcome."""
+
+    tenant: str
+    node: str
+    outcome: str
+    lookups: int
+    seconds: float = 0.0
+    tokens: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Judgement:
+    """Somebody said that an entry's value is right or wrong."""
+
+    entry: str
+    value: str
+    verdict: Verdict
+    by: str
+    confidence: float
+    at: float
+
+
+@runtime_checkable
+class Store(Protocol):
+    """See the module's text for what holds for all methods."""
+
+    url: str
+    quick: frozenset[str]
+
+    def get(self, ids: Sequence[str]) -> Fetched:
+        """The entries with these ids, with the store's sequence and epoch."""
+        ...
+
+    def put(self, puts: Sequence[Put], now: float) -> tuple[Stored, ...]:
+        """Store entries, vectors and edges, each under its own conditions, in one transaction.
+
+        An entry is refused with `recalled` if a recall since its reads covers it or anything it
+        was built from, and with `parent_gone` if a parent is no longer there with the value that
+        was read, or is quarantined. Otherwise it replaces the entry with the same id; where that
+        one had another value, the epoch rises. `proven_until` becomes the earliest end among its
+        own life and its parents' proofs (`None`: none of them ends). Sources that an index vouches
+        for are entered in the source table; where the content differs from what was there, the
+        epoch rises. Puts are applied in order, so one may be the parent of a later one.
+        """
+        ...
+
+    def ancestry(self, id: str) -> Ancestry | None:
+        """An entry with everything above it, or `None` where there is no such entry."""
+        ...
+
+    def changes(self, after: int) -> Changes:
+        """What changed for an index since a sequence; 0 asks for everything."""
+        ...
+
+    def vectors(
+        self, ids: Sequence[str]
+    ) -> Mapping[str, np.ndarray[tuple[int], np.dtype[np.float16]]]:
+        """The vectors of these entries, of those that have one."""
+        ...
+
+    def recall(
+        self, selector: Selector, *, now: float, dry_run: bool = False, cascade: bool = True
+    ) -> Recall:
+        """Take back the entries selected and, with `cascade`, everything built from them.
+
+        All of it is gone when this returns, and puts that were under way are refused. Edges of
+        what goes stay readable by `lineage`. A rehearsal writes nothing.
+        """
+        ...
+
+    def remove(self, ids: Sequence[str]) -> int:
+        """Remove damaged or unreadable entries (not their children: those become invalid)."""
+        ...
+
+    def judge(self, judgement: Judgement) -> Entry | None:
+        """Journal a verdict and set it on the entry, if it is there with that value."""
+        ...
+
+    def journal(self, servings: Sequence[Serving], counts: Sequence[Count]) -> None:
+        """Append a batch of servings, and add counters to their sums."""
+        ...
+
+    def lineage(self, id: str) -> Lineage | None:
+        """What an entry was built from, kept also after the entry went; `None` if never known."""
+        ...
+
+    def children(self, id: str) -> tuple[str, ...]:
+        """The ids of the stored entries with this one as a parent."""
+        ...
+
+    def find(self, selector: Selector | None = None, *, limit: int = 100) -> tuple[Entry, ...]:
+        """Stored entries that a selector selects, newest first."""
+        ...
+
+    def counts(self) -> tuple[Count, ...]:
+        """The sums of all counters."""
+        ...
+
+    def servings(self, *, entry: str | None = None, limit: int = 1000) -> tuple[Serving, ...]:
+        """Journalled servings, newest first."""
+        ...
+
+    def judgements(self, *, entry: str | None = None, limit: int = 1000) -> tuple[Judgement, ...]:
+        """Journalled verdicts, newest first."""
+        ...
+
+    def recalls(self, *, limit: int = 1000) -> tuple[Recall, ...]:
+        """Journalled recalls (not rehearsals), newest first."""
+        ...
+
+    def sizes(self) -> Mapping[tuple[str, str], int]:
+        """How many entries are stored, by (tenant, node)."""
+        ...
+
+    def sequence(self) -> int:
+        """The store's sequence now."""
+        ...
+
+    def check(self) -> tuple[str, ...]:
+        """Look for damage and contradictions, mend what can be mended, and say what was found."""
+        ...
+
+    def close(self) -> None:
+        """Release everything. Using the store afterwards raises `StoreUnavailable`."""
+        ...
+
+
+def edge_sources(lineages: Iterable[Lineage]) -> set[Source]:
+    """All sources of some lineages."""
+    return {edge.source for lineage in lineages for edge in lineage.sources}

@@ -1,0 +1,1 @@
+"""Stemma for LangChain and LangGraph."""
