@@ -1,1 +1,114 @@
-"""Semantic caches for RAG and agents that know where every answer came from."""
+"""Semantic caches for RAG and agents that know where every answer came from.
+
+```python
+import stemma
+
+cache = stemma.open("answers.db", tenant="me")
+served = cache.answers.get_or_compute("What is a stemma?", lambda: "A family tree of copies.")
+print(served.value, served.outcome)
+```
+
+Importing this package loads no framework, no model library and no client, and opens nothing.
+"""
+
+from stemma.cache import Cache, open
+from stemma.clock import Clock, SystemClock
+from stemma.codec import Codec, Encoded, Form, JsonCodec, VectorCodec
+from stemma.embedders.protocol import Embedder, TokenEmbedder
+from stemma.engine import Served
+from stemma.entry import Cost, Edge, Entry, Lineage, Source, SourceEdge, content_digest
+from stemma.errors import (
+    CacheFault,
+    CodecError,
+    EmbedderError,
+    ForeignDatabase,
+    MissingDependency,
+    SchemaTooNew,
+    StemmaError,
+    StoreError,
+    StoreUnavailable,
+    TenantRequired,
+    UnkeyableValue,
+    UsageError,
+)
+from stemma.events import Event
+from stemma.keys import canonical, digest
+from stemma.lineage import frames
+from stemma.lineage.frames import Frame
+from stemma.lineage.tree import FamilyTree
+from stemma.nodes.node import Asked
+from stemma.outcome import REASONS, Hit, Miss, Recall, Recalled, Stored, Ticket
+from stemma.policies.life import LifePolicy
+from stemma.policies.threshold import Policy, ThresholdPolicy
+from stemma.query import Query
+from stemma.request import Key, Request
+from stemma.scope import NODES, Labels, Scope
+from stemma.selector import Selector
+from stemma.stats import NodeStats, Stats
+from stemma.stores.protocol import Store
+from stemma.tokens import TokenCount, count_tokens
+
+__all__ = [
+    "NODES",
+    "REASONS",
+    "Asked",
+    "Cache",
+    "CacheFault",
+    "Clock",
+    "Codec",
+    "CodecError",
+    "Cost",
+    "Edge",
+    "Embedder",
+    "EmbedderError",
+    "Encoded",
+    "Entry",
+    "Event",
+    "FamilyTree",
+    "ForeignDatabase",
+    "Form",
+    "Frame",
+    "Hit",
+    "JsonCodec",
+    "Key",
+    "Labels",
+    "LifePolicy",
+    "Lineage",
+    "Miss",
+    "MissingDependency",
+    "NodeStats",
+    "Policy",
+    "Query",
+    "Recall",
+    "Recalled",
+    "Request",
+    "SchemaTooNew",
+    "Scope",
+    "Selector",
+    "Served",
+    "Source",
+    "SourceEdge",
+    "Stats",
+    "StemmaError",
+    "Store",
+    "StoreError",
+    "StoreUnavailable",
+    "Stored",
+    "SystemClock",
+    "TenantRequired",
+    "ThresholdPolicy",
+    "Ticket",
+    "TokenCount",
+    "TokenEmbedder",
+    "UnkeyableValue",
+    "UsageError",
+    "VectorCodec",
+    "canonical",
+    "content_digest",
+    "count_tokens",
+    "digest",
+    "frames",
+    "open",
+]
+
+__version__ = "0.1.0"

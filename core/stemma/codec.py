@@ -60,6 +60,10 @@ class Codec(Protocol):
         """A fresh value, or `CodecError` where the bytes are not of this codec."""
         ...
 
+    def text(self, value: Any) -> str:
+        """The value's text, by which it is recognised in later prompts; empty if it has none."""
+        ...
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Form:
@@ -245,9 +249,13 @@ class VectorCodec:
     def decode(self, payload: bytes) -> list[float]:
         """See `Codec.decode`."""
         kind = {b"f4": "<f4", b"f8": "<f8"}.get(payload[:2])
-        if kind is None or (len(payload) - 2) % int(kind[2]) or len(payload) > MAX_PAYLOAD:
+        if kind is None or (len(payload) - 2) % int(kind[2]) or not 2 < len(payload) <= MAX_PAYLOAD:
             raise CodecError("the stored bytes are not an embedding")
         values: list[float] = (
             np.frombuffer(payload, dtype=kind, offset=2).astype(np.float64).tolist()
         )
         return values
+
+    def text(self, value: Any) -> str:  # noqa: ARG002 - the protocol's signature
+        """See `Codec.text`: a vector has none."""
+        return ""

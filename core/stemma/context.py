@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from stemma.errors import TenantRequired, UsageError
+from stemma.keys import canonical
 from stemma.scope import Labels
 
 __all__ = ["Context", "Mode", "current", "entered"]
@@ -26,7 +27,11 @@ _LABELS = frozenset(f.name for f in dataclasses.fields(Labels))
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Context:
-    """What `using`, `bypass` and `refresh` have said so far."""
+    """What `using`, `bypass` and `refresh` have said so far.
+
+    `surroundings` is one text for the permissions and the factors: all of a context that is part
+    of a Scope besides tenant and pool.
+    """
 
     tenant: str | None = None
     pool: str | None = None
@@ -34,6 +39,12 @@ class Context:
     permissions: tuple[str, ...] = ()
     factors: Mapping[str, Any] = field(default_factory=dict)
     mode: Mode = "normal"
+    surroundings: str = field(default="", init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.permissions or self.factors:
+            said = canonical([sorted(set(self.permissions)), dict(self.factors)])
+            object.__setattr__(self, "surroundings", said)
 
     def using(
         self,
@@ -64,6 +75,12 @@ class Context:
             labels=dataclasses.replace(self.labels, **_checked(labels)) if labels else self.labels,
             factors={**self.factors, **factors} if factors else self.factors,
         )
+
+    def labelled(self, tags: tuple[str, ...]) -> Labels:
+        """The labels, with further tags."""
+        if not tags:
+            return self.labels
+        return dataclasses.replace(self.labels, tags=(*self.labels.tags, *tags))
 
 
 def _checked(labels: dict[str, Any]) -> dict[str, Any]:

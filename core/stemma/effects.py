@@ -31,36 +31,37 @@ Steps = Generator[Ask, Any, T]
 def run(steps: Steps[T]) -> T:
     """Drive an operation in the calling thread."""
     answer: Any = None
-    failure: BaseException | None = None
-    while True:
-        try:
+    failure: Exception | None = None
+    try:
+        while True:
             ask = steps.send(answer) if failure is None else steps.throw(failure)
-        except StopIteration as stop:
-            result: T = stop.value
-            return result
-        answer, failure = None, None
-        try:
-            answer = getattr(ask.target, ask.method)(*ask.args)
-        except Exception as error:
-            failure = error
+            answer, failure = None, None
+            try:
+                answer = getattr(ask.target, ask.method)(*ask.args)
+            except Exception as error:
+                failure = error
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+    finally:
+        steps.close()
 
 
 async def arun(steps: Steps[T]) -> T:
     """Drive an operation on the running event loop."""
     answer: Any = None
-    failure: BaseException | None = None
+    failure: Exception | None = None
     try:
         while True:
-            try:
-                ask = steps.send(answer) if failure is None else steps.throw(failure)
-            except StopIteration as stop:
-                result: T = stop.value
-                return result
+            ask = steps.send(answer) if failure is None else steps.throw(failure)
             answer, failure = None, None
             try:
                 answer = await _perform(ask)
             except Exception as error:
                 failure = error
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
     finally:
         steps.close()
 

@@ -108,30 +108,30 @@ class Entry:
     """
 
     id: str
-    partition: str
-    group: str
+    partition: str = field(repr=False)
+    group: str = field(repr=False)
     tenant: str
     node: Node
     payload: bytes = field(repr=False)
-    codec: str
-    value: str
+    codec: str = field(repr=False)
+    value: str = field(repr=False)
     pool: str | None = None
     model: str = ""
     index: str = ""
-    labels: Labels = Labels()
+    labels: Labels = field(default=Labels(), repr=False)
     focus: str | None = field(default=None, repr=False)
     hop: int = 1
     confidence: float = 1.0
     cost: Cost = Cost()
     made: float = 0.0
-    verified: float = 0.0
+    verified: float = field(default=0.0, repr=False)
     expires: float | None = None
     verdict: Verdict = "unknown"
-    derived: bool = False
-    schema: int = SCHEMA
-    sequence: int = 0
-    epoch: int = 0
-    proven_until: float | None = None
+    derived: bool = field(default=False, repr=False)
+    schema: int = field(default=SCHEMA, repr=False)
+    sequence: int = field(default=0, repr=False)
+    epoch: int = field(default=0, repr=False)
+    proven_until: float | None = field(default=None, repr=False)
 
     @property
     def key(self) -> Key:

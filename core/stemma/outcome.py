@@ -29,6 +29,7 @@ REASONS: Mapping[str, str] = {
     "guard:name": "the nearest entry asks about other names",
     "guard:question": "the nearest entry asks for another kind of thing",
     "guard:order": "the same words in another order",
+    "guard:word": "the nearest entry asks about another thing",
     "source_changed": "a document it was built from has changed",
     "parent_invalid": "an entry it was built from is gone, replaced, expired or quarantined",
     "quarantined": "the stored entry was reported as wrong",

@@ -21,8 +21,21 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from stemma.entry import Cost, Edge, Known, Lineage, Source, SourceEdge
+from stemma.keys import digest
 
-__all__ = ["Frame", "Ledger", "Read", "Traced", "current", "entered", "marks", "register"]
+__all__ = [
+    "Frame",
+    "Ledger",
+    "Read",
+    "Traced",
+    "current",
+    "enter",
+    "entered",
+    "lane",
+    "marks",
+    "register",
+    "within",
+]
 
 MAX_READS = 10_000
 """A frame that read more than this stores nothing: its lineage would not be true."""
@@ -93,25 +106,34 @@ class Frame:
         exports: Whether what it read is passed to the frame above when it closes.
         batch: If it is an item among concurrent siblings, what they have in common.
         tenant: The tenant that the run itself names.
-        hop: The hop's number, where the frame is a hop.
-        path: The lineage key of the hop, where the frame is a hop.
+        hop: The hop's number, where the frame is one.
+        of_run: Whether a framework's run opened it, rather than the user's own code.
+
+    Other fields: `focus` is the run's question, where it has one; `path` is the lineage key
+    reached so far; `steps` are the ids of the hop entries matched in this frame; `reached` is the
+    number of the last hop that ended in it; `spent` is what model calls in it have cost; `began`
+    are the sequence numbers known when it was opened.
     """
 
     __slots__ = (
         "__weakref__",
         "_seen",
         "batch",
+        "began",
         "closed",
         "exports",
         "focus",
         "hop",
         "lane",
         "limit",
+        "of_run",
         "parent",
         "path",
+        "reached",
         "reads",
         "root",
         "spent",
+        "steps",
         "tenant",
         "tree",
     )
@@ -124,7 +146,7 @@ class Frame:
         batch: Hashable | None = None,
         tenant: str | None = None,
         hop: int | None = None,
-        path: str | None = None,
+        of_run: bool = False,
     ) -> None:
         self.parent = parent
         self.root: Frame = self if parent is None else parent.root
@@ -132,13 +154,17 @@ class Frame:
         self.batch = batch
         self.tenant: str | None = parent.tenant if parent and tenant is None else tenant
         self.hop: int | None = parent.hop if parent and hop is None else hop
-        self.path: str | None = parent.path if parent and path is None else path
+        self.path: str = "" if parent is None else parent.path
+        self.reached: int = 0 if parent is None else parent.reached
+        self.steps: list[str] = []
         self.focus: str | None = None if parent is None else parent.focus
         self.limit = 0 if parent is None else len(parent.reads)
         self.reads: list[Read] = []
         self.tree: list[Read] = []
         self.spent = Cost()
         self.closed = False
+        self.of_run = of_run
+        self.began = marks()
         self.lane = lane()
         self._seen: set[Hashable] = set()
 
@@ -172,10 +198,15 @@ class Frame:
         if self.closed:
             return
         self.closed = True
-        if self.exports and self.parent is not None:
-            for item in self.reads:
-                passed = item if self.batch is None else _of_batch(item, self.batch)
-                self.parent.read(passed)
+        if self.steps:
+            self.path = digest("path/1", sorted(self.steps))
+        if not self.exports or self.parent is None:
+            return
+        for item in list(self.reads):
+            self.parent.read(item if self.batch is None else _of_batch(item, self.batch))
+        if self.hop is not None and self.hop != self.parent.hop:
+            self.parent.reached = max(self.parent.reached, self.hop, self.reached)
+            self.parent.path = self.path
 
     def visible(self) -> Iterator[Read]:
         """What becomes an ambient parent of a put made here."""
@@ -214,6 +245,10 @@ def _occurs(text: str, prompt: tuple[str, ...], least: int) -> bool:
     return len(text) >= least and any(text in one for one in prompt)
 
 
+def _chunk(source: Source) -> tuple[str, str, str]:
+    return source.document, source.chunk, source.content
+
+
 class _Builder:
     """Collects edges; an observed one replaces an ambient one of the same element."""
 
@@ -221,20 +256,18 @@ class _Builder:
         self._ledger = ledger
         self._own = own
         self._parents: dict[tuple[str, str], Edge] = {}
-        self._sources: dict[Source, SourceEdge] = {}
+        self._sources: dict[tuple[str, str, str], SourceEdge] = {}
         self._read_at: dict[str, int] = {}
 
     def knows(self, item: Read) -> bool:
         if item.source is not None:
-            return item.source in self._sources
+            return _chunk(item.source) in self._sources
         return (item.id, item.value) in self._parents
 
     def add(self, item: Read, known: Known) -> None:
         mark = item.marks.get(self._ledger)
         if item.source is not None:
-            held = self._sources.get(item.source)
-            if held is None or known == "observed":
-                self._sources[item.source] = SourceEdge(source=item.source, known=known)
+            self._add_source(item.source, known)
         elif mark is None or item.id == self._own:
             return  # an entry of another ledger, or the value's own former self
         else:
@@ -246,6 +279,14 @@ class _Builder:
         # recalled since can be told from what was recalled before, so all of it counts.
         at = 0 if mark is None else mark
         self._read_at[item.id] = min(at, self._read_at.get(item.id, at))
+
+    def _add_source(self, source: Source, known: Known) -> None:
+        held = self._sources.get(_chunk(source))
+        if held is not None:
+            # The same chunk, seen on its way from the index: what the index vouches for stands.
+            source = held.source if held.source.index else source
+            known = held.known if held.known == "observed" else known
+        self._sources[_chunk(source)] = SourceEdge(source=source, known=known)
 
     def done(self, *, complete: bool) -> Traced:
         lineage = Lineage(
@@ -271,11 +312,20 @@ def enter(frame: Frame | None) -> None:
 
 
 @contextmanager
-def entered(frame: Frame) -> Iterator[Frame]:
-    """Make a frame the current one until the block ends, then close it."""
+def within(frame: Frame) -> Iterator[Frame]:
+    """Make a frame the current one until the block ends; it stays open."""
     token = _current.set(frame)
     try:
         yield frame
     finally:
         _current.reset(token)
+
+
+@contextmanager
+def entered(frame: Frame) -> Iterator[Frame]:
+    """Make a frame the current one until the block ends, then close it."""
+    try:
+        with within(frame):
+            yield frame
+    finally:
         frame.close()

@@ -1,0 +1,388 @@
+"""The cache as users hold it: `stemma.open(…)` and everything on what it gives back."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import warnings
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+from stemma import context
+from stemma.clock import Clock, SystemClock
+from stemma.context import Context
+from stemma.effects import Ask, Steps, arun, run
+from stemma.embedders.protocol import Embedder
+from stemma.engine import Engine
+from stemma.entry import Verdict
+from stemma.errors import StoreUnavailable, TenantRequired, UsageError
+from stemma.events import Event, Listener
+from stemma.indexes.exact import ExactIndex
+from stemma.lineage import frames
+from stemma.lineage.frames import Frame
+from stemma.lineage.tree import FamilyTree, family_tree
+from stemma.nodes.answer import answer
+from stemma.nodes.call import call
+from stemma.nodes.embedding import embedding
+from stemma.nodes.hop import hop
+from stemma.nodes.node import NodeCache
+from stemma.nodes.rerank import rerank
+from stemma.nodes.retrieval import retrieval
+from stemma.opening import Options, embedder_of, store_of
+from stemma.outcome import Recall
+from stemma.parts import Fail, Parts
+from stemma.policies.life import LifePolicy
+from stemma.policies.threshold import Policy, ThresholdPolicy
+from stemma.selector import Selector
+from stemma.stats import Stats, summed
+from stemma.stores.protocol import Judgement, Store
+
+__all__ = ["Cache", "open"]
+
+_numbers = itertools.count(1)
+_live: weakref.WeakValueDictionary[int, Cache] = weakref.WeakValueDictionary()
+
+
+def open(  # noqa: A001 - the name users type: `stemma.open`
+    url: str | Path | Store = ":memory:",
+    *,
+    tenant: str | None = None,
+    embedder: Embedder | Any | None = "auto",
+    threshold: float | None = None,
+    policy: Policy | None = None,
+    life: LifePolicy | None = None,
+    fail: Fail = "open",
+    durability: str = "normal",
+    clock: Clock | None = None,
+) -> Cache:
+    """Open a cache.
+
+    Args:
+        url: A file for SQLite, `":memory:"`, or any object that is a `Store`.
+        tenant: The tenant of calls that name none.
+        embedder: What compares by meaning: an `Embedder`, a LangChain or LlamaIndex embedding
+            model, a callable from texts to vectors, `"local"`, `"hashing"`, or `None` for exact
+            matching only. `"auto"` takes the local model where it is installed, else none, and
+            says so.
+        threshold: The least cosine similarity of a semantic hit, 0 to 1 (inclusive).
+        policy: What decides about semantic hits, instead of a threshold with guards.
+        life: How long entries live, by node.
+        fail: `"open"`: a fault of the cache is a miss. `"closed"`: it raises `CacheFault`.
+        durability: `"normal"`: a crash of the process loses nothing, a power cut may lose the
+            last commits. `"full"`: neither does. For SQLite only.
+        clock: Where time comes from.
+
+    Raises:
+        UsageError: An argument is wrong.
+        StoreError: The store cannot be opened; what is there is left untouched.
+    """
+    if fail not in ("open", "closed"):
+        raise UsageError(f'fail must be "open" or "closed", not {fail!r}')
+    if threshold is not None and policy is not None:
+        raise UsageError("give either threshold or policy, not both")
+    if tenant is not None and (not isinstance(tenant, str) or tenant == ""):
+        raise TenantRequired("tenant must be a text that is not empty")
+    if policy is None:
+        policy = ThresholdPolicy() if threshold is None else ThresholdPolicy(threshold=threshold)
+    options = Options(
+        url=url,
+        tenant=tenant,
+        embedder=embedder,
+        policy=policy,
+        life=life if life is not None else LifePolicy(),
+        fail=fail,
+        durability=durability,
+        clock=clock,
+    )
+    return Cache(options)
+
+
+class Cache:
+    """All node caches over one store. Made by `stemma.open`; a context manager.
+
+    Args:
+        options: What `stemma.open` was given.
+    """
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._number = next(_numbers)
+        chosen = embedder_of(options.embedder)
+        store = store_of(options.url, durability=options.durability)
+        parts = Parts(
+            store=store,
+            index=ExactIndex(),
+            embedder=chosen.embedder,
+            policy=options.policy,
+            life=options.life,
+            clock=options.clock if options.clock is not None else SystemClock(),
+            fail=options.fail,
+        )
+        parts.saw(store.sequence())
+        self.engine = Engine(parts)
+        self.answers = NodeCache("answer", answer, self)
+        self.calls = NodeCache("call", call, self)
+        self.retrievals = NodeCache("retrieval", retrieval, self)
+        self.hops = NodeCache("hop", hop, self)
+        self.embeddings = NodeCache("embedding", embedding, self, traced=False)
+        self.reranks = NodeCache("rerank", rerank, self, traced=False)
+        self._finalizer = weakref.finalize(self, _close, parts)
+        _live[self._number] = self
+        if chosen.warning:
+            warnings.warn(chosen.warning, stacklevel=3)
+
+    # ------------------------------------------------------------ surroundings
+
+    def using(self, **said: Any) -> AbstractContextManager[Context]:
+        """Say whose calls follow, until the block ends.
+
+        Args:
+            **said: `tenant`; `pool` (search that pool too); `permissions`; the labels `session`,
+                `user`, `arm`, `tags`, `subject`, `writer`; every other keyword is a factor of the
+                Scope: entries made with another value of it are never served.
+
+        Raises:
+            UsageError: A value is of the wrong kind.
+        """
+        return context.entered(self._number, context.current(self._number).using(**said))
+
+    def bypass(self) -> AbstractContextManager[Context]:
+        """Keep out of the way until the block ends: nothing is read and nothing is stored."""
+        return self._in_mode("bypass")
+
+    def refresh(self) -> AbstractContextManager[Context]:
+        """Compute anew and replace what is stored, until the block ends."""
+        return self._in_mode("refresh")
+
+    def _in_mode(self, mode: context.Mode) -> AbstractContextManager[Context]:
+        said = dataclasses.replace(context.current(self._number), mode=mode)
+        return context.entered(self._number, said)
+
+    def context(self, frame: Frame | None) -> tuple[str, Context]:
+        """Whose call it is: the run's own tenant, else `using`'s, else the default.
+
+        Raises:
+            TenantRequired: Nothing names a tenant.
+        """
+        said = context.current(self._number)
+        tenant = frame.tenant if frame is not None else None
+        if tenant is None:
+            tenant = said.tenant if said.tenant is not None else self._options.tenant
+        if tenant is None:
+            raise TenantRequired(
+                "no tenant: give one to stemma.open(…, tenant=…), or say "
+                "`with cache.using(tenant=…):` around the call"
+            )
+        return tenant, said
+
+    @contextmanager
+    def trace(self) -> Iterator[Frame]:
+        """One frame: what is read inside becomes a parent of what is stored later inside.
+
+        Inside a frame that is open already, it changes nothing.
+        """
+        current = frames.current()
+        if current is not None:
+            yield current
+            return
+        with frames.entered(Frame()) as frame:
+            yield frame
+
+    @contextmanager
+    def hop(self, name: str) -> Iterator[Frame]:
+        """One step of an agent. What is read inside becomes the parents of what follows.
+
+        Hops that follow one another in a trace are numbered from 1; a hop inside a hop comes
+        after it. If the block raises, the hop is closed all the same.
+
+        Args:
+            name: The step's name, part of the lineage key of what follows.
+        """
+        if not isinstance(name, str) or name == "":
+            raise UsageError("a hop needs a name: a text that is not empty")
+        above = frames.current()
+        if above is None:
+            frame = Frame(hop=1)
+        else:
+            forked = ("hop", id(above)) if frames.lane() != above.lane else None
+            number = max(above.reached, above.hop if above.hop is not None else 0) + 1
+            frame = Frame(above, exports=True, batch=forked, hop=number)
+        with frames.entered(frame):
+            yield frame
+
+    # ----------------------------------------------------------- recall, sight
+
+    def recall(self, *, dry_run: bool = False, **named: str) -> Recall:
+        """Take back entries and everything built from them, over all nodes, hops and tenants.
+
+        Args:
+            dry_run: Only list what would go.
+            **named: Any of `source` (a document or chunk id), `entry`, `tenant`, `tag`, `writer`,
+                `model`, `subject`, `index`, `node`. Several must all hold for an entry to be
+                named; what was built from it goes whatever it is.
+
+        Raises:
+            UsageError: Nothing is named, or something unknown.
+            StoreError: The store could not do it. Nothing was taken back.
+        """
+        return run(self._recall(named, dry_run=dry_run, cascade=True))
+
+    async def arecall(self, *, dry_run: bool = False, **named: str) -> Recall:
+        """As `recall`."""
+        return await arun(self._recall(named, dry_run=dry_run, cascade=True))
+
+    def clear(self, **named: str) -> Recall:
+        """Remove the entries named, and no others; what was built from them is no longer served.
+
+        Args:
+            **named: As for `recall`.
+        """
+        return run(self._recall(named, dry_run=False, cascade=False))
+
+    async def aclear(self, **named: str) -> Recall:
+        """As `clear`."""
+        return await arun(self._recall(named, dry_run=False, cascade=False))
+
+    def _recall(self, named: dict[str, str], *, dry_run: bool, cascade: bool) -> Steps[Recall]:
+        known = {field.name for field in dataclasses.fields(Selector)}
+        if unknown := sorted(set(named) - known):
+            raise UsageError(
+                f"cannot recall by {', '.join(unknown)}; by {', '.join(sorted(known))}"
+            )
+        parts = self.engine.parts
+        act = _Recalling(parts.store, Selector(**named), parts.clock.now(), dry_run, cascade)
+        recall: Recall = yield Ask(act, "recall")
+        parts.saw(recall.sequence)
+        if not dry_run:
+            parts.tell("recall", None, "cleared" if not cascade else "recalled", detail=str(recall))
+        return recall
+
+    def report(
+        self, entry: str, verdict: Verdict, *, by: str, confidence: float = 1.0
+    ) -> Judgement:
+        """Say that an entry's value is right or wrong. A wrong one is no longer served.
+
+        Args:
+            entry: The entry's id.
+            verdict: `"hallucinated"` or `"supported"`.
+            by: Who says so.
+            confidence: How sure they are, 0 to 1.
+
+        Raises:
+            UsageError: There is no such entry, or an argument is wrong.
+        """
+        return run(self._report(entry, verdict, by, confidence))
+
+    async def areport(
+        self, entry: str, verdict: Verdict, *, by: str, confidence: float = 1.0
+    ) -> Judgement:
+        """As `report`."""
+        return await arun(self._report(entry, verdict, by, confidence))
+
+    def _report(self, entry: str, verdict: Verdict, by: str, confidence: float) -> Steps[Judgement]:
+        if verdict not in ("hallucinated", "supported"):
+            raise UsageError(f'verdict must be "hallucinated" or "supported", not {verdict!r}')
+        if not 0.0 <= confidence <= 1.0:
+            raise UsageError(f"confidence must be from 0 to 1, not {confidence!r}")
+        parts = self.engine.parts
+        found = (yield Ask(parts.store, "get", ([entry],))).entries.get(entry)
+        if found is None:
+            raise UsageError(f"there is no entry {entry!r}")
+        judgement = Judgement(
+            entry=entry,
+            value=found.value,
+            verdict=verdict,
+            by=by,
+            confidence=float(confidence),
+            at=parts.clock.now(),
+        )
+        yield Ask(parts.store, "judge", (judgement,))
+        parts.tell("verdict", None, verdict, found)
+        return judgement
+
+    def lineage(self, entry: str) -> FamilyTree:
+        """The family tree of an entry: prints as a tree, shows as a figure in Jupyter.
+
+        Raises:
+            UsageError: Nothing was ever known of such an entry.
+        """
+        tree = family_tree(self.engine.parts.store, entry)
+        if tree is None:
+            raise UsageError(f"there is no entry {entry!r}")
+        return tree
+
+    def stats(self) -> Stats:
+        """What the cache has done so far, by tenant and node, over all processes."""
+        parts = self.engine.parts
+        parts.journal.flush()
+        return summed(parts.store.counts(), parts.store.sizes())
+
+    def check(self) -> tuple[str, ...]:
+        """Look for damage and contradictions, mend what can be mended, say what was found."""
+        return self.engine.parts.store.check()
+
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Have a listener called with every `Event`; the function returned takes it off again."""
+        return self.engine.parts.listeners.add(listener)
+
+    def warn(self, what: str) -> None:
+        """Tell the listeners that something is not as its user will have meant it."""
+        parts = self.engine.parts
+        parts.listeners.tell(Event(kind="warning", at=parts.clock.now(), detail=what))
+
+    # ------------------------------------------------------------ house-keeping
+
+    @property
+    def url(self) -> str:
+        """Where the entries are."""
+        return self.engine.parts.store.url
+
+    def close(self) -> None:
+        """Write the last statistics and release the store."""
+        self._finalizer()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"stemma.open({self.url!r})"
+
+    def __reduce__(self) -> tuple[Callable[[int, Options], Cache], tuple[int, Options]]:
+        return _reopened, (self._number, self._options)
+
+
+class _Recalling:
+    """A recall as something that can be asked: `Store.recall` takes keywords."""
+
+    def __init__(
+        self, store: Store, selector: Selector, now: float, dry_run: bool, cascade: bool
+    ) -> None:
+        self._store = store
+        self._selector = selector
+        self._named = {"now": now, "dry_run": dry_run, "cascade": cascade}
+        if (native := getattr(store, "arecall", None)) is not None:
+            self.arecall = lambda: native(selector, **self._named)
+
+    def recall(self) -> Recall:
+        return self._store.recall(self._selector, **self._named)  # type: ignore[arg-type]
+
+
+def _close(parts: Parts) -> None:
+    parts.journal.close()
+    parts.store.close()
+
+
+def _reopened(number: int, options: Options) -> Cache:
+    """The cache that was pickled: itself in the same process, else opened anew by its URL."""
+    alive = _live.get(number)
+    if alive is not None and alive._options == options:  # noqa: SLF001 - its own class
+        return alive
+    if not isinstance(options.url, (str, Path)) or str(options.url) == ":memory:":
+        raise StoreUnavailable("a cache in memory cannot be carried to another process")
+    return Cache(options)

@@ -1,0 +1,212 @@
+"""The `stemma` command: look into a cache, and take things back.
+
+Further commands register themselves through the entry point group `stemma.commands`: a function
+that is given the Typer application.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Annotated, Any
+
+from stemma.errors import MissingDependency, StemmaError, UsageError
+
+try:
+    import typer
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+except ImportError as error:  # pragma: no cover - shown by a test in a bare environment
+    sys.exit(f"the stemma command needs {error.name}: pip install 'stemma-cache[cli]'")
+
+from stemma.cache import Cache
+from stemma.cache import open as open_cache
+from stemma.entry import Entry
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    help="Look into a Stemma cache, and take things back.",
+)
+_out = Console()
+
+Database = Annotated[
+    Path, typer.Option("--db", envvar="STEMMA_DB", help="The cache's file.", show_default=True)
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+DEFAULT = Path("answers.db")
+
+
+def _opened(path: Path) -> Cache:
+    if not path.exists():
+        raise UsageError(f"there is no cache at {path}; name its file with --db")
+    return open_cache(path, embedder=None)
+
+
+def _print_json(value: Any) -> None:
+    _out.print_json(json.dumps(value), indent=2)
+
+
+@app.command()
+def stats(db: Database = DEFAULT, as_json: AsJson = False) -> None:
+    """Hits, misses by reason, and what was saved, by tenant and node."""
+    with _opened(db) as cache:
+        found = cache.stats()
+    if as_json:
+        _print_json(found.as_json())
+        return
+    table = Table("tenant", "node", "entries", "exact", "semantic", "misses", "saved", "why missed")
+    for row in found.rows:
+        table.add_row(
+            escape(row.tenant or "(none)"),
+            row.node,
+            str(row.entries),
+            str(row.exact),
+            str(row.semantic),
+            str(sum(row.misses.values())),
+            f"{row.seconds:.1f} s, {row.tokens} tokens",
+            ", ".join(f"{count} {reason}" for reason, count in row.misses.items()),
+        )
+    _out.print(table)
+
+
+@app.command()
+def inspect(
+    entry: Annotated[str, typer.Argument(help="The entry's id, or the beginning of it.")],
+    db: Database = DEFAULT,
+    show_text: Annotated[bool, typer.Option("--text", help="Show the question and value.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """One entry: what it is, how long it lives, and its family tree."""
+    with _opened(db) as cache:
+        found = _the_entry(cache, entry)
+        tree = cache.lineage(found.id)
+        facts = _facts(found, show_text=show_text)
+    if as_json:
+        edges = [[_name(a), _name(b), data["known"]] for a, b, data in tree.graph.edges(data=True)]
+        _print_json({**facts, "edges": edges})
+        return
+    table = Table(show_header=False)
+    for name, value in facts.items():
+        table.add_row(name, escape(str(value)))
+    _out.print(table)
+    _out.print(escape(str(tree)))
+
+
+def _name(node: Any) -> str:
+    return node if isinstance(node, str) else "/".join(node)
+
+
+def _the_entry(cache: Cache, start: str) -> Entry:
+    store = cache.engine.parts.store
+    exact = store.get([start]).entries.get(start)
+    if exact is not None:
+        return exact
+    similar = [entry for entry in store.find(limit=100_000) if entry.id.startswith(start)]
+    if len(similar) != 1:
+        what = "no entry" if not similar else f"{len(similar)} entries"
+        raise UsageError(f"{what} with an id that begins with {start!r}")
+    return similar[0]
+
+
+def _facts(entry: Entry, *, show_text: bool) -> dict[str, Any]:
+    facts = dataclasses.asdict(entry)
+    payload = facts.pop("payload")
+    focus = facts.pop("focus")
+    facts["labels"] = {name: value for name, value in facts["labels"].items() if value}
+    facts["bytes"] = len(payload)
+    if show_text:
+        facts["focus"] = focus
+        facts["payload"] = payload.decode("utf-8", "replace")
+    return facts
+
+
+@app.command()
+def recall(  # noqa: PLR0917 - a command's options, given by name
+    source: Annotated[str | None, typer.Option(help="A document's or chunk's id.")] = None,
+    entry: Annotated[str | None, typer.Option(help="An entry's id.")] = None,
+    tenant: Annotated[str | None, typer.Option(help="A tenant.")] = None,
+    tag: Annotated[str | None, typer.Option(help="A tag.")] = None,
+    writer: Annotated[str | None, typer.Option(help="A writer.")] = None,
+    model: Annotated[str | None, typer.Option(help="A model.")] = None,
+    subject: Annotated[str | None, typer.Option(help="A subject.")] = None,
+    index: Annotated[str | None, typer.Option(help="An index identity.")] = None,
+    node: Annotated[str | None, typer.Option(help="A node; narrows the others.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what would go.")] = False,
+    db: Database = DEFAULT,
+    as_json: AsJson = False,
+) -> None:
+    """Take back everything built from a document, an entry, a tenant and so on."""
+    given = {
+        "source": source,
+        "entry": entry,
+        "tenant": tenant,
+        "tag": tag,
+        "writer": writer,
+        "model": model,
+        "subject": subject,
+        "index": index,
+        "node": node,
+    }
+    named = {name: value for name, value in given.items() if value is not None}
+    with _opened(db) as cache:
+        receipt = cache.recall(dry_run=dry_run, **named)
+    if as_json:
+        _print_json(dataclasses.asdict(receipt))
+        return
+    _out.print(escape(str(receipt)))
+    table = Table("entry", "tenant", "node", "hop")
+    for item in receipt.entries:
+        table.add_row(item.entry, escape(item.tenant), item.node, str(item.hop))
+    if receipt.entries:
+        _out.print(table)
+
+
+@app.command()
+def check(db: Database = DEFAULT, as_json: AsJson = False) -> None:
+    """Look for damage and contradictions, and mend what can be mended."""
+    with _opened(db) as cache:
+        found = cache.check()
+    if as_json:
+        _print_json(list(found))
+    else:
+        _out.print("nothing wrong" if not found else "\n".join(map(escape, found)))
+
+
+def _load_more() -> None:
+    for point in entry_points(group="stemma.commands"):
+        try:
+            point.load()(app)
+        except ImportError as error:
+            _placeholder(point.name, str(error))
+
+
+def _placeholder(name: str, why: str) -> None:
+    """A command whose packages are missing says so when it is called."""
+
+    def missing() -> None:
+        raise MissingDependency(
+            f"`stemma {name}` cannot run: {why}. pip install 'stemma-cache[{name}]'"
+        )
+
+    app.command(name, help=f"Needs the extra `[{name}]`.")(missing)
+
+
+def main() -> None:
+    """Run the command. Errors of ours are one line and exit status 1; wrong usage exits with 2."""
+    _load_more()
+    try:
+        app()
+    except UsageError as error:
+        Console(stderr=True).print(f"[red]stemma:[/red] {escape(str(error))}")
+        sys.exit(2)
+    except StemmaError as error:
+        Console(stderr=True).print(f"[red]stemma:[/red] {escape(str(error))}")
+        sys.exit(1)

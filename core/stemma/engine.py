@@ -1,0 +1,140 @@
+"""The engine that serves every node: lookup, put, get_or_compute.
+
+Each operation is written once, as steps (see `stemma.effects`). A fault of the store, the index
+or the embedder is a miss and an event, unless the engine was made with `fail="closed"`. What the
+caller's own computation raises is the caller's, and passes through untouched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from stemma import flight
+from stemma.effects import Ask, Steps
+from stemma.flight import Flights, Landing
+from stemma.lookup import Lookup
+from stemma.outcome import Hit, Miss, Stored
+from stemma.parts import Parts
+from stemma.put import Putting
+from stemma.query import Query
+from stemma.stores.protocol import Fetched
+
+__all__ = ["Admit", "Computation", "Engine", "Served"]
+
+Admit = Callable[[Any], str | None]
+"""Says why a computed value must not be stored; `None` if it may be."""
+
+
+class Computation(Protocol):
+    """What a miss costs: the caller's own function, with an async twin where it has one."""
+
+    def compute(self) -> Any:
+        """Compute the value."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Served:
+    """What `get_or_compute` gives back.
+
+    Args:
+        value: The value, from the cache or computed now.
+        outcome: The hit it came from, or the miss that made it be computed.
+        stored: After a miss, whether it was stored, and why not.
+    """
+
+    value: Any = field(repr=False)
+    outcome: Hit | Miss
+    stored: Stored | None = None
+
+
+class Engine:
+    """The operations of one cache. See the module's text."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.parts = parts
+        self.flights = Flights()
+        self._looking = Lookup(parts)
+        self._putting = Putting(parts, self._looking.embed)
+        self.lookup = self._looking.lookup
+        self.lookup_exact = self._looking.lookup_exact
+        self.put = self._putting.put
+        self.put_many = self._putting.put_many
+
+    def get_or_compute(
+        self, query: Query, computation: Computation, *, admit: Admit | None = None
+    ) -> Steps[Served]:
+        """Look up, else compute once per key however many ask at once, then put.
+
+        Args:
+            query: What is asked.
+            computation: What to do on a miss.
+            admit: Called with the value; gives `None`, or the reason for not storing it.
+        """
+        outcome = yield from self.lookup(query)
+        if isinstance(outcome, Hit):
+            return Served(value=outcome.value, outcome=outcome)
+        if query.mode != "normal":
+            return (yield from self._compute(outcome, computation, admit))
+        key = query.key.id
+        turn = yield Ask(self.flights, "join", (key,))
+        if turn == "look":
+            outcome = yield from self.lookup(query)
+            if isinstance(outcome, Hit):
+                return Served(value=outcome.value, outcome=outcome)
+        if turn != "lead":
+            return (yield from self._compute(outcome, computation, admit))
+        return (yield from self._lead(query, outcome, computation, admit))
+
+    def _lead(
+        self, query: Query, miss: Miss, computation: Computation, admit: Admit | None
+    ) -> Steps[Served]:
+        key = query.key.id
+        landing: Landing = "failed"
+        held = flight.holding()
+        flight.hold(held | {key})
+        try:
+            # Somebody may have finished between this caller's lookup and its taking the lead.
+            again = yield from self._recheck(query, miss)
+            if again is not None:
+                landing = "stored"
+                return again
+            served = yield from self._compute(miss, computation, admit)
+            landing = _landing(served.stored)
+            return served
+        finally:
+            flight.hold(held)
+            self.flights.leave(key, landing)
+
+    def _recheck(self, query: Query, miss: Miss) -> Steps[Served | None]:
+        try:
+            fetched: Fetched = yield Ask(self.parts.store, "get", ([query.key.id],))
+        except Exception:
+            return None  # the lookup has reported it already
+        entry = fetched.entries.get(query.key.id)
+        if entry is None or miss.ticket is None or entry.sequence <= miss.ticket.sequence:
+            return None
+        hit = yield from self._looking.exact(query, fetched)
+        if not isinstance(hit, Hit):
+            return None
+        self._looking.outcome(query, hit, self.parts.clock.monotonic(), fetched.sequence)
+        return Served(value=hit.value, outcome=hit)
+
+    def _compute(self, miss: Miss, computation: Computation, admit: Admit | None) -> Steps[Served]:
+        value = yield Ask(computation, "compute")
+        if miss.ticket is None:
+            return Served(value=value, outcome=miss)
+        refused = admit(value) if admit is not None else None
+        if refused is not None:
+            stored = self._putting.done(miss.ticket, Stored(refused=refused))
+        else:
+            stored = yield from self.put(miss.ticket, value)
+        return Served(value=value, outcome=miss, stored=stored)
+
+
+def _landing(stored: Stored | None) -> Landing:
+    if stored is not None and stored.entry is not None:
+        return "stored"
+    return "failed" if stored is not None and stored.refused == "recalled" else "unstorable"

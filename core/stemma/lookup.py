@@ -1,0 +1,297 @@
+"""Looking up: exact, then by meaning, then everything an answer depends on."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from stemma.codec import Codec
+from stemma.effects import Ask, Steps
+from stemma.entry import Entry, Vector
+from stemma.errors import CodecError, UsageError
+from stemma.lineage.validity import judge
+from stemma.outcome import Hit, Miss, Ticket, Tier
+from stemma.parts import Parts, kind_of
+from stemma.policies.threshold import Accepted, Candidate
+from stemma.query import Query
+from stemma.scope import Scope
+from stemma.stores.protocol import Fetched, Serving
+
+__all__ = ["Lookup"]
+
+PROOFS = 65_536
+"""How many entries' validity is remembered since the last invalidation."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A stored entry that may be served, before its value was read."""
+
+    entry: Entry
+    scope: Scope
+    tier: Tier
+    similarity: float
+    why: str
+    probability: float = 1.0
+
+
+class Lookup:
+    """The lookup of one cache, as steps."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._proofs: OrderedDict[str, tuple[int, int, float | None]] = OrderedDict()
+
+    def lookup(self, query: Query) -> Steps[Hit | Miss]:
+        """Look for a value that may be served."""
+        started = self._parts.clock.monotonic()
+        if query.mode == "bypass":
+            return self._missed(query, Miss(reason="bypassed", ticket=self._ticket(query, started)))
+        try:
+            return (yield from self._lookup(query, started))
+        except UsageError:
+            raise
+        except Exception as error:
+            self._parts.fault("lookup", error, query)
+            ticket = self._ticket(query, started)
+            return self._missed(query, Miss(reason="fault", ticket=ticket, detail=kind_of(error)))
+
+    def lookup_exact(self, queries: Sequence[Query]) -> Steps[list[Hit | Miss]]:
+        """Look many questions up by their exact keys, with one read of the store."""
+        started = self._parts.clock.monotonic()
+        try:
+            fetched: Fetched = yield Ask(
+                self._parts.store, "get", ([query.key.id for query in queries],)
+            )
+            self._parts.saw(fetched.sequence)
+            outcomes: list[Hit | Miss] = []
+            for query in queries:
+                if query.mode == "bypass":
+                    miss = Miss(reason="bypassed", ticket=self._ticket(query, started))
+                    outcomes.append(self._missed(query, miss))
+                else:
+                    found = yield from self.exact(query, fetched)
+                    outcomes.append(self.outcome(query, found, started, fetched.sequence))
+        except UsageError:
+            raise
+        except Exception as error:
+            self._parts.fault("lookup", error)
+            return [
+                self._missed(q, Miss(reason="fault", ticket=self._ticket(q, started)))
+                for q in queries
+            ]
+        return outcomes
+
+    def _lookup(self, query: Query, started: float) -> Steps[Hit | Miss]:
+        ids = [query.key.id, *(key.id for _, key in query.pools)]
+        fetched: Fetched = yield Ask(self._parts.store, "get", (ids,))
+        self._parts.saw(fetched.sequence)
+        exact = yield from self.exact(query, fetched)
+        if isinstance(exact, Hit) or query.mode == "refresh":
+            return self.outcome(query, exact, started, fetched.sequence)
+        if not self._parts.by_meaning(query):
+            return self.outcome(query, exact, started, fetched.sequence)
+        found, vector = yield from self._semantic(query, fetched.epoch)
+        if isinstance(found, Miss) and found.reason == "cold":
+            found = replace(exact, detail=found.detail or exact.detail)
+        elif isinstance(found, Miss) and exact.reason != "cold":
+            found = replace(found, reason=exact.reason)
+        return self.outcome(query, found, started, fetched.sequence, vector)
+
+    def exact(self, query: Query, fetched: Fetched) -> Steps[Hit | Miss]:
+        """The outcome by the exact key alone, in the tenant's partition and the pools'."""
+        if query.mode == "refresh":
+            return Miss(reason="refresh")
+        now = self._parts.clock.now()
+        miss = Miss(reason="cold")
+        for scope, key in ((query.scope, query.key), *query.pools):
+            entry = fetched.entries.get(key.id)
+            if entry is None:
+                if key.id in fetched.damaged:
+                    yield from self._remove(key.id)
+                    miss = Miss(reason="damaged", nearest=key.id)
+                continue
+            reason = _own_refusal(entry, scope, now)
+            detail = ""
+            if reason is None:
+                reason, detail = yield from self._deep_refusal(entry, fetched.epoch, now)
+            if reason is None:
+                found = _Found(entry, scope, "exact", 1.0, "the same request was answered before")
+                hit = yield from self._read(query, found, now)
+                if isinstance(hit, Hit):
+                    return hit
+                reason = hit.reason
+            miss = Miss(reason=reason, nearest=entry.id, similarity=1.0, detail=detail)
+        return miss
+
+    def _semantic(self, query: Query, epoch: int) -> Steps[tuple[Hit | Miss, Vector | None]]:
+        vector = yield from self.embed(query)
+        if vector is None:
+            return Miss(reason="cold", detail="the text is longer than the model's window"), None
+        candidates = yield from self._candidates(query, vector)
+        decision = self._parts.policy.decide(
+            query.request.focus or "",
+            [
+                Candidate(id=entry.id, focus=entry.focus or "", similarity=similarity)
+                for entry, _, similarity in candidates.values()
+            ],
+        )
+        now = self._parts.clock.now()
+        miss = Miss(
+            reason=decision.reason,
+            nearest=decision.nearest,
+            similarity=decision.similarity,
+            detail=decision.detail,
+        )
+        for accepted in decision.accepted:
+            entry, scope, _ = candidates[accepted.id]
+            reason, detail = yield from self._deep_refusal(entry, epoch, now)
+            if reason is None:
+                hit = yield from self._read(query, _found(entry, scope, accepted), now)
+                if isinstance(hit, Hit):
+                    return hit, vector
+                reason = hit.reason
+            miss = Miss(
+                reason=reason, nearest=entry.id, similarity=accepted.similarity, detail=detail
+            )
+        return miss, vector
+
+    def embed(self, query: Query) -> Steps[Vector | None]:
+        """The vector of a question's focus, or `None` where the text does not fit the window."""
+        focus = query.request.focus
+        if not (yield Ask(self._parts.embedder, "fits", (focus,))):
+            return None
+        matrix = yield Ask(self._parts.embedder, "embed", ([focus],))
+        vector: Vector = matrix[0]
+        return vector
+
+    def _candidates(
+        self, query: Query, vector: Vector
+    ) -> Steps[dict[str, tuple[Entry, Scope, float]]]:
+        """What the index proposes, read again from the store, less what cannot be served."""
+        near: dict[str, tuple[Scope, float]] = {}
+        for scope, key in ((query.scope, query.key), *query.pools):
+            proposed = yield Ask(
+                self._parts.index,
+                "nearest",
+                (self._parts.store, key.group, vector, self._parts.policy.depth),
+            )
+            for item in proposed:
+                if item.id not in {query.key.id, *(k.id for _, k in query.pools)}:
+                    near[item.id] = (scope, item.similarity)
+        if not near:
+            return {}
+        fetched: Fetched = yield Ask(self._parts.store, "get", (list(near),))
+        now = self._parts.clock.now()
+        groups = {key.group for key in (query.key, *(key for _, key in query.pools))}
+        return {
+            found: (entry, *near[found])
+            for found, entry in fetched.entries.items()
+            if entry.group in groups and _own_refusal(entry, near[found][0], now) is None
+        }
+
+    def _deep_refusal(self, entry: Entry, epoch: int, now: float) -> Steps[tuple[str | None, str]]:
+        """Why an entry may not be served by its ancestors; `None` where nothing is against it.
+
+        The proof made at the put, or at an earlier read, stands while nothing was invalidated.
+        """
+        if not entry.derived:
+            return None, ""
+        if entry.epoch == epoch and (entry.proven_until is None or now < entry.proven_until):
+            return None, ""
+        proof = self._proofs.get(entry.id)
+        if proof is not None and proof[:2] == (epoch, entry.sequence):
+            until = proof[2]
+            if until is None or now < until:
+                return None, ""
+        ancestry = yield Ask(self._parts.store, "ancestry", (entry.id,))
+        if ancestry is None:
+            return "parent_invalid", "the entry is gone"
+        validity = judge(entry.id, ancestry, now)
+        if validity.reason is None:
+            self._proofs[entry.id] = (ancestry.epoch, entry.sequence, validity.until)
+            if len(self._proofs) > PROOFS:
+                self._proofs.popitem(last=False)
+        return validity.reason, validity.detail
+
+    def _read(self, query: Query, found: _Found, now: float) -> Steps[Hit | Miss]:
+        """The value of an entry that may be served; an unreadable one is removed."""
+        entry = found.entry
+        try:
+            value = _decoded(query.codec, entry)
+        except CodecError as error:
+            yield from self._remove(entry.id)
+            return Miss(reason="unreadable", nearest=entry.id, detail=str(error))
+        return Hit(
+            entry=entry,
+            value=value,
+            tier=found.tier,
+            similarity=found.similarity,
+            age=max(0.0, now - entry.made),
+            why=found.why,
+            probability=found.probability,
+        )
+
+    def _remove(self, id: str) -> Steps[None]:
+        try:
+            yield Ask(self._parts.store, "remove", ([id],))
+        except Exception as error:
+            self._parts.fault("remove", error)
+
+    def outcome(
+        self,
+        query: Query,
+        found: Hit | Miss,
+        started: float,
+        sequence: int,
+        vector: Vector | None = None,
+    ) -> Hit | Miss:
+        """What was found, with its ticket, counted, journalled, and noted in the frame."""
+        if isinstance(found, Miss):
+            ticket = Ticket(query=query, sequence=sequence, started=started, vector=vector)
+            return self._missed(query, replace(found, ticket=ticket))
+        entry, cost, tenant = found.entry, found.entry.cost, query.scope.tenant
+        at = self._parts.clock.now()
+        self._parts.journal.count(tenant, entry.node, found.tier, cost.seconds, cost.tokens)
+        self._parts.journal.serve(
+            Serving(
+                entry=entry.id, tenant=tenant, tier=found.tier, similarity=found.similarity, at=at
+            )
+        )
+        self._parts.join(query, entry, sequence, query.codec.text(found.value))
+        if self._parts.listeners:
+            self._parts.tell("lookup", query, found.tier, entry, found.similarity, cost=cost)
+        return found
+
+    def _missed(self, query: Query, miss: Miss) -> Miss:
+        self._parts.journal.count(query.scope.tenant, query.scope.node, miss.reason)
+        if self._parts.listeners:
+            self._parts.tell(
+                "lookup", query, miss.reason, None, miss.similarity, detail=miss.detail
+            )
+        return miss
+
+    def _ticket(self, query: Query, started: float) -> Ticket:
+        return Ticket(query=query, sequence=self._parts.sequence, started=started)
+
+
+def _decoded(codec: Codec, entry: Entry) -> Any:
+    if entry.codec != codec.name:
+        raise CodecError(f"written by codec {entry.codec}, not {codec.name}")
+    return codec.decode(entry.payload)
+
+
+def _own_refusal(entry: Entry, scope: Scope, now: float) -> str | None:
+    if not entry.belongs_to(scope):
+        return "damaged"
+    if entry.verdict == "hallucinated":
+        return "quarantined"
+    if entry.expires is not None and now >= entry.expires:
+        return "expired"
+    return None
+
+
+def _found(entry: Entry, scope: Scope, accepted: Accepted) -> _Found:
+    return _Found(entry, scope, "semantic", accepted.similarity, accepted.why, accepted.probability)

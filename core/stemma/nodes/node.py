@@ -1,0 +1,306 @@
+"""A node cache: lookup, put and get_or_compute, with async twins, for any node.
+
+Each node has a module with one function that turns what it is asked into an `Asked`: which part
+makes the scope, which must be equal, which may be compared by meaning. Everything else is here.
+"""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
+
+from stemma.codec import Codec, JsonCodec
+from stemma.context import Context
+from stemma.effects import arun, run
+from stemma.engine import Admit, Engine, Served
+from stemma.entry import Cost
+from stemma.errors import TenantRequired, UnkeyableValue
+from stemma.lineage import frames
+from stemma.lineage.frames import Frame
+from stemma.outcome import Hit, Miss, Stored, Ticket
+from stemma.query import Query
+from stemma.request import Key, Request
+from stemma.scope import Node, Scope
+
+__all__ = ["JSON", "Asked", "NodeCache", "Surroundings"]
+
+JSON = JsonCodec()
+
+SCOPES = 1_024
+"""How many scopes with a `scope_key` are remembered."""
+
+Compute = Callable[[], Awaitable[Any]] | Callable[[], Any]
+
+P = ParamSpec("P")
+Q = TypeVar("Q")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Asked:
+    """What one node is asked, before the tenant is known.
+
+    Args:
+        scope: The fields of the `Scope` that the question itself gives.
+        request: The exact part and the focus.
+        codec: How the node's values are written.
+        prompt: Texts in which earlier reads are recognised, to tell observed edges.
+        life: The base life of what will be stored, seconds; `None`: as the policy says.
+        tags: Tags to add to those of the surroundings.
+        scope_key: Something hashable that stands for `scope`, so that its digest need not be
+            computed anew at each call; `None` where there is nothing that stands for all of it.
+    """
+
+    scope: Mapping[str, Any]
+    request: Request
+    codec: Codec = JSON
+    prompt: tuple[str, ...] = field(default=(), repr=False)
+    life: float | None = None
+    tags: tuple[str, ...] = ()
+    scope_key: Hashable | None = None
+
+
+class Surroundings(Protocol):
+    """Where a node cache learns whose call it is."""
+
+    engine: Engine
+
+    def context(self, frame: Frame | None) -> tuple[str, Context]:
+        """The tenant and what else has been said. Raises `TenantRequired` if there is none."""
+        ...
+
+
+class NodeCache(Generic[Q, P]):
+    """The cache of one node.
+
+    `lookup(asked, …)` gives a `Hit` or a `Miss` with a ticket; `put(ticket, value)` stores;
+    `get_or_compute(asked, compute, …)` does both around one computation, which is shared by all
+    who ask at once. The arguments after `asked` are those of the node's own function (see
+    `stemma.nodes.answer` and its siblings).
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        ask: Callable[Concatenate[Q, P], Asked],
+        surroundings: Surroundings,
+        *,
+        traced: bool = True,
+    ) -> None:
+        self.node = node
+        self._ask = ask
+        self._surroundings = surroundings
+        self._engine = surroundings.engine
+        self._traced = traced
+        self._scopes: dict[Hashable, Scope] = {}
+        self._warned: set[str] = set()
+        self.__doc__ = ask.__doc__
+
+    def lookup(self, asked: Q, /, *args: P.args, **kwargs: P.kwargs) -> Hit | Miss:
+        """Look for a value that may be served."""
+        return run(self._engine.lookup(self.query(self._ask(asked, *args, **kwargs))))
+
+    async def alookup(self, asked: Q, /, *args: P.args, **kwargs: P.kwargs) -> Hit | Miss:
+        """As `lookup`."""
+        return await arun(self._engine.lookup(self.query(self._ask(asked, *args, **kwargs))))
+
+    def put(
+        self, ticket: Ticket, value: Any, *, cost: Cost | None = None, confidence: float = 1.0
+    ) -> Stored:
+        """Store the value that was computed after a miss.
+
+        Args:
+            ticket: What the miss carried.
+            value: The value.
+            cost: What a hit will save; by default the time since the lookup.
+            confidence: How sure the value is to be right, 0 to 1; shortens its life.
+        """
+        return run(self._engine.put(ticket, value, cost=cost, confidence=confidence))
+
+    async def aput(
+        self, ticket: Ticket, value: Any, *, cost: Cost | None = None, confidence: float = 1.0
+    ) -> Stored:
+        """As `put`."""
+        return await arun(self._engine.put(ticket, value, cost=cost, confidence=confidence))
+
+    def get_or_compute(
+        self, asked: Q, compute: Callable[[], Any], /, *args: P.args, **kwargs: P.kwargs
+    ) -> Served:
+        """Look up, else compute and put. What `compute` raises passes through, unstored."""
+        return self._serve(self.query(self._ask(asked, *args, **kwargs)), compute, None)
+
+    async def aget_or_compute(
+        self,
+        asked: Q,
+        compute: Compute,
+        /,
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> Served:
+        """As `get_or_compute`; a `compute` that is not a coroutine function runs in a thread."""
+        query = self.query(self._ask(asked, *args, **kwargs))
+        return await self._aserve(query, compute, None)
+
+    # What follows is for wrappers, which build their `Asked` themselves.
+
+    def query(self, asked: Asked, *, frame: Frame | None = None) -> Query:
+        """The question with tenant, labels and frame resolved.
+
+        Raises:
+            TenantRequired: Nothing names a tenant.
+            UnkeyableValue: A part has no stable key.
+        """
+        current = frame if frame is not None else frames.current()
+        tenant, context = self._surroundings.context(current)
+        scope = self._scope(asked, tenant, context, None)
+        pools: tuple[tuple[Scope, Key], ...] = ()
+        if context.pool is not None:
+            pool = self._scope(asked, tenant, context, context.pool)
+            pools = ((pool, asked.request.key(pool)),)
+        return Query(
+            scope=scope,
+            key=asked.request.key(scope),
+            request=asked.request,
+            codec=asked.codec,
+            pools=pools,
+            labels=context.labelled(asked.tags),
+            mode=context.mode,
+            frame=current if current is not None else Frame(),
+            traced=self._traced,
+            prompt=asked.prompt,
+            life=asked.life,
+            hop=current.hop if current is not None and current.hop is not None else 1,
+        )
+
+    def _scope(self, asked: Asked, tenant: str, context: Context, pool: str | None) -> Scope:
+        embedder = self._engine.parts.embedder
+        by_meaning = asked.request.meaning and embedder is not None
+        revision = embedder.revision if by_meaning and embedder is not None else ""
+        known: Hashable = None
+        if asked.scope_key is not None:
+            known = (asked.scope_key, tenant, pool, revision, context.surroundings)
+            scope = self._scopes.get(known)
+            if scope is not None:
+                return scope
+        scope = Scope(
+            tenant=tenant,
+            node=self.node,
+            pool=pool,
+            embedder=revision,
+            permissions=context.permissions,
+            factors=context.factors,
+            **asked.scope,
+        )
+        if known is not None:
+            if len(self._scopes) >= SCOPES:
+                self._scopes.clear()
+            self._scopes[known] = scope
+        return scope
+
+    def resolve(self, asked: Asked, *, frame: Frame | None = None) -> Query | Miss:
+        """As `query`; where there is no tenant or no stable key, a miss without a ticket.
+
+        For wrappers: they go on without the cache, and warn once.
+        """
+        try:
+            return self.query(asked, frame=frame)
+        except TenantRequired as error:
+            return self._out("no_tenant", error)
+        except UnkeyableValue as error:
+            return self._out("unkeyable", error)
+
+    def _out(self, reason: str, error: Exception) -> Miss:
+        parts = self._engine.parts
+        parts.journal.count("", self.node, reason)
+        parts.tell("warning", None, reason, detail=f"{self.node}: {error}")
+        if reason not in self._warned:
+            self._warned.add(reason)
+            warnings.warn(f"the cache is bypassed: {error}", RuntimeWarning, stacklevel=2)
+        return Miss(reason=reason, detail=str(error))
+
+    def look(self, query: Query) -> Hit | Miss:
+        """`lookup` of a question that is resolved already."""
+        return run(self._engine.lookup(query))
+
+    async def alook(self, query: Query) -> Hit | Miss:
+        """As `look`."""
+        return await arun(self._engine.lookup(query))
+
+    def look_all(self, asked: Sequence[Asked]) -> list[Hit | Miss]:
+        """Look many questions up by their exact keys, with one read of the store."""
+        resolved = [self.resolve(one) for one in asked]
+        queries = [query for query in resolved if isinstance(query, Query)]
+        return _merged(resolved, run(self._engine.lookup_exact(queries)))
+
+    async def alook_all(self, asked: Sequence[Asked]) -> list[Hit | Miss]:
+        """As `look_all`."""
+        resolved = [self.resolve(one) for one in asked]
+        queries = [query for query in resolved if isinstance(query, Query)]
+        return _merged(resolved, await arun(self._engine.lookup_exact(queries)))
+
+    def put_all(self, values: Iterable[tuple[Ticket, Any]]) -> list[Stored]:
+        """Store many values in one transaction."""
+        return run(self._engine.put_many(list(values)))
+
+    async def aput_all(self, values: Iterable[tuple[Ticket, Any]]) -> list[Stored]:
+        """As `put_all`."""
+        return await arun(self._engine.put_many(list(values)))
+
+    def serve(
+        self, asked: Asked, compute: Callable[[], Any], *, admit: Admit | None = None
+    ) -> Served:
+        """`get_or_compute` for wrappers: without a tenant or a stable key it only computes.
+
+        Args:
+            asked: The question.
+            compute: What to do on a miss.
+            admit: Called with the value; gives `None`, or the reason for not storing it.
+        """
+        query = self.resolve(asked)
+        if isinstance(query, Miss):
+            return Served(value=compute(), outcome=query)
+        return self._serve(query, compute, admit)
+
+    async def aserve(self, asked: Asked, compute: Compute, *, admit: Admit | None = None) -> Served:
+        """As `serve`."""
+        query = self.resolve(asked)
+        if isinstance(query, Miss):
+            value = compute()
+            return Served(value=await value if inspect.isawaitable(value) else value, outcome=query)
+        return await self._aserve(query, compute, admit)
+
+    def _serve(self, query: Query, compute: Callable[[], Any], admit: Admit | None) -> Served:
+        return run(self._engine.get_or_compute(query, _Computation(query, compute), admit=admit))
+
+    async def _aserve(self, query: Query, compute: Compute, admit: Admit | None) -> Served:
+        kind = _AsyncComputation if inspect.iscoroutinefunction(compute) else _Computation
+        return await arun(self._engine.get_or_compute(query, kind(query, compute), admit=admit))
+
+
+def _merged(resolved: Sequence[Query | Miss], outcomes: Sequence[Hit | Miss]) -> list[Hit | Miss]:
+    answers = iter(outcomes)
+    return [next(answers) if isinstance(one, Query) else one for one in resolved]
+
+
+class _Computation:
+    """Runs the caller's function inside the question's frame, so that what it reads is a parent."""
+
+    def __init__(self, query: Query, function: Callable[[], Any]) -> None:
+        self._frame = query.frame
+        self._function = function
+
+    def compute(self) -> Any:
+        if self._frame is None or self._frame is frames.current():
+            return self._function()
+        with frames.within(self._frame):
+            return self._function()
+
+
+class _AsyncComputation(_Computation):
+    async def acompute(self) -> Any:
+        if self._frame is None or self._frame is frames.current():
+            return await self._function()
+        with frames.within(self._frame):
+            return await self._function()

@@ -1,0 +1,88 @@
+"""What `stemma.open` was given, and how a store and an embedder come of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from stemma.clock import Clock
+from stemma.embedders.protocol import Embedder
+from stemma.errors import EmbedderError, MissingDependency, UsageError
+from stemma.parts import Fail
+from stemma.policies.life import LifePolicy
+from stemma.policies.threshold import Policy
+from stemma.stores.protocol import Store
+
+__all__ = ["Chosen", "Options", "embedder_of", "store_of"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Options:
+    """The arguments of `stemma.open`, kept so that a pickled cache can be opened again."""
+
+    url: str | Path | Store
+    tenant: str | None
+    embedder: Embedder | Any | None = field(repr=False)
+    policy: Policy
+    life: LifePolicy
+    fail: Fail
+    durability: str
+    clock: Clock | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """An embedder, or none and the reason."""
+
+    embedder: Embedder | None
+    warning: str = ""
+
+
+def store_of(url: str | Path | Store, *, durability: str) -> Store:
+    """The store that a URL names.
+
+    Raises:
+        UsageError: The URL is of an unknown kind, or `durability` is not known.
+        StoreError: The store cannot be opened.
+    """
+    if durability not in ("normal", "full"):
+        raise UsageError(f'durability must be "normal" or "full", not {durability!r}')
+    if isinstance(url, Store):
+        return url
+    if not isinstance(url, (str, Path)):
+        raise UsageError(f"url must be a path, a text or a Store, not {type(url).__name__}")
+    text = str(url)
+    if text == ":memory:":
+        from stemma.stores.memory import MemoryStore  # noqa: PLC0415 - only what is used is loaded
+
+        return MemoryStore()
+    if "://" in text:
+        kind = text.split("://", 1)[0]
+        raise UsageError(f'no store for {kind}:// URLs; give a file name or ":memory:"')
+    if text == "":
+        raise UsageError('url must not be empty; give a file name or ":memory:"')
+    from stemma.stores.sqlite import SqliteStore  # noqa: PLC0415 - only what is used is loaded
+
+    return SqliteStore(text, durability=durability)  # type: ignore[arg-type]
+
+
+def embedder_of(given: Embedder | Any | None) -> Chosen:
+    """The embedder that an argument names, checked at its first use."""
+    from stemma.embedders.adapters import as_embedder  # noqa: PLC0415 - not needed without one
+    from stemma.embedders.health import Checked  # noqa: PLC0415
+
+    if given is None:
+        return Chosen(None)
+    if not (isinstance(given, str) and given == "auto"):
+        return Chosen(Checked(as_embedder(given)))
+    try:
+        found = as_embedder("local")
+        found.revision  # noqa: B018 - looks for the model's files
+    except (EmbedderError, MissingDependency) as error:
+        return Chosen(
+            None,
+            "matching by meaning is off, only exact requests hit: "
+            f"{error} (say embedder=None to silence this)",
+        )
+    return Chosen(Checked(found))

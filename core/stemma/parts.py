@@ -1,0 +1,115 @@
+"""What the operations of the engine work with, and how they tell what they did."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from stemma.clock import Clock
+from stemma.embedders.protocol import Embedder
+from stemma.entry import Cost, Entry
+from stemma.errors import CacheFault
+from stemma.events import Event, Kind, Listeners
+from stemma.indexes.protocol import Index
+from stemma.journal import Journal
+from stemma.lineage.frames import Read, register
+from stemma.policies.life import LifePolicy
+from stemma.policies.threshold import Policy
+from stemma.query import Query
+from stemma.stores.protocol import Store
+
+__all__ = ["Fail", "Parts", "kind_of"]
+
+Fail = Literal["open", "closed"]
+
+
+class Parts:
+    """Store, index, embedder and policies of one cache, its listeners and its journal.
+
+    `sequence` is the highest sequence number that any reply of the store has carried. Frames mark
+    their reads with it; that it may lag behind the store only makes a put be refused more often.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        index: Index,
+        embedder: Embedder | None,
+        policy: Policy,
+        life: LifePolicy,
+        clock: Clock,
+        fail: Fail = "open",
+    ) -> None:
+        self.store = store
+        self.index = index
+        self.embedder = embedder
+        self.policy = policy
+        self.life = life
+        self.clock = clock
+        self.fail = fail
+        self.listeners = Listeners()
+        self.journal = Journal(store, lambda error: self.fault("journal", error))
+        self.sequence = 0
+        register(self)
+
+    def saw(self, sequence: int) -> None:
+        """Note a sequence number that the store has given."""
+        self.sequence = max(self.sequence, sequence)
+
+    def by_meaning(self, query: Query) -> bool:
+        """Whether the focus of a question may be compared by meaning."""
+        focus = query.request.focus
+        return (
+            self.embedder is not None
+            and query.request.meaning
+            and focus is not None
+            and focus.strip() != ""
+        )
+
+    def join(self, query: Query, entry: Entry, sequence: int, text: str) -> None:
+        """The entry was read (or made) in the frame: it is a parent of what follows."""
+        frame = query.frame
+        if frame is None or not query.traced:
+            return
+        marks = {id(self): sequence}
+        frame.read(Read("entry", entry.id, marks, value=entry.value, text=text))
+        if entry.node == "hop":
+            frame.steps.append(entry.id)
+
+    def tell(
+        self,
+        kind: Kind,
+        query: Query | None,
+        outcome: str,
+        entry: Entry | None = None,
+        similarity: float | None = None,
+        *,
+        cost: Cost | None = None,
+        detail: str = "",
+    ) -> None:
+        """Tell the listeners what happened."""
+        self.listeners.tell(
+            Event(
+                kind=kind,
+                at=self.clock.now(),
+                node=query.scope.node if query is not None else "",
+                tenant=query.scope.tenant if query is not None else "",
+                outcome=outcome,
+                entry=entry.id if entry is not None else None,
+                similarity=similarity,
+                seconds=cost.seconds if cost is not None else 0.0,
+                tokens=cost.tokens if cost is not None else 0,
+                detail=detail,
+            )
+        )
+
+    def fault(self, where: str, error: Exception, query: Query | None = None) -> None:
+        """Tell of a fault; raise it where the caller asked for that."""
+        self.tell("fault", query, where, detail=f"{kind_of(error)}: {error}")
+        if self.fail == "closed" and where in ("lookup", "put"):
+            raise CacheFault(f"the cache failed at {where}: {kind_of(error)}: {error}") from error
+
+
+def kind_of(error: BaseException) -> str:
+    """The name of an error's class: what may be told of it without telling any prompt."""
+    return type(error).__name__

@@ -1,0 +1,228 @@
+"""Guards: whether two texts, however near, ask for different things. Pure, and symmetric.
+
+A guard refuses; it never vouches. What it cannot read it leaves to the similarity.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from stemma.policies.symbols import Symbols, symbols
+from stemma.policies.vocabulary import GENERIC, POLARITY, ROLES, canonical, opposite
+
+__all__ = ["GUARDS", "Guarded", "guard"]
+
+DIRECTIONS = frozenset("to from into than before after over under against not without".split())
+"""Roles whose exchange turns a question round, whatever else is said."""
+
+SHARE = 0.25
+"""Up to this share of differing content words, a difference is an edit and not a rewording."""
+
+FEW = 5
+"""Up to this many content words, a text says too little for the similarity to vouch for a word."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guarded:
+    """A refusal.
+
+    Args:
+        reason: One of the `guard:…` codes of `stemma.outcome.REASONS`.
+        detail: The kind of difference, without any of the texts' words.
+    """
+
+    reason: str
+    detail: str
+
+
+def guard(asked: str, stored: str) -> Guarded | None:
+    """Why the stored question's answer must not answer this one, or `None` if no guard objects."""
+    if asked == stored:
+        return None
+    one, other = symbols(asked), symbols(stored)
+    for reason, check in GUARDS.items():
+        detail = check(one, other)
+        if detail:
+            return Guarded(reason, detail)
+    return None
+
+
+def _numbers(one: Symbols, other: Symbols) -> str:
+    ours = one.numbers - other.numbers - other.loose_numbers
+    theirs = other.numbers - one.numbers - one.loose_numbers
+    if ours or theirs:
+        return _counts("number", len(ours), len(theirs))
+    if (one.loose_numbers - other.loose_numbers - other.numbers) and (
+        other.loose_numbers - one.loose_numbers - one.numbers
+    ):
+        return "another number word"
+    return ""
+
+
+def _units(one: Symbols, other: Symbols) -> str:
+    if one.units != other.units:
+        return _counts("unit", len(one.units - other.units), len(other.units - one.units))
+    return "numbers and units are paired otherwise" if one.quantities != other.quantities else ""
+
+
+def _negation(one: Symbols, other: Symbols) -> str:
+    if one.negations == other.negations:
+        return ""
+    low, high = sorted((one.negations, other.negations))
+    return f"{low} negating words against {high}"
+
+
+def _antonyms(one: Symbols, other: Symbols) -> str:
+    ours, theirs = _differing(one, other)
+    pairs = sum(opposite(mine, their) for mine in ours for their in theirs)
+    if not pairs:
+        ours_function = one.function - other.function
+        theirs_function = other.function - one.function
+        pairs = sum(
+            opposite(mine, their)
+            for mine in ours_function & POLARITY.keys()
+            for their in theirs_function & POLARITY.keys()
+        )
+    return f"{pairs} pair{'s' if pairs != 1 else ''} of opposite words" if pairs else ""
+
+
+def _names(one: Symbols, other: Symbols) -> str:
+    ours, theirs = _missing(one, other), _missing(other, one)
+    return _counts("name or literal", ours, theirs) if ours or theirs else ""
+
+
+def _missing(one: Symbols, other: Symbols) -> int:
+    names = one.names.difference(other.words)
+    return sum(not any(name in literal for literal in other.literals) for name in names) + sum(
+        literal not in other.text and literal not in other.folded for literal in one.literals
+    )
+
+
+def _question(one: Symbols, other: Symbols) -> str:
+    if one.question == other.question:
+        return ""
+    low, high = sorted((one.question, other.question))
+    return f"'{low}' against '{high}'"
+
+
+def _order(one: Symbols, other: Symbols) -> str:
+    if _reversed(one, other) or _exchanged(one, other, DIRECTIONS):
+        return "two words have exchanged their parts"
+    if sorted(one.words) != sorted(other.words):
+        return ""
+    if _exchanged(one, other, ROLES):
+        return "two words have exchanged their parts"
+    passive = ("by" in one.function) != ("by" in other.function)
+    if one.words == other.words:
+        return "the same words, once with 'by'" if passive else ""
+    return "" if passive or _moved(one, other) else "the same words in another order"
+
+
+def _reversed(one: Symbols, other: Symbols) -> bool:
+    """Whether a word stands behind 'to' in one text and behind 'from' in the other."""
+    theirs = other.roles - one.roles
+    return any(
+        (_REVERSED.get(role), word) in theirs for role, word in one.roles - other.roles
+    )
+
+
+def _exchanged(one: Symbols, other: Symbols, roles: frozenset[str]) -> bool:
+    """Whether a role and the places of two words were exchanged: 'X to Y' and 'Y to X'."""
+    ours = [(r, w) for r, w in one.roles - other.roles if r in roles and w in other.words]
+    theirs = [(r, w) for r, w in other.roles - one.roles if r in roles and w in one.words]
+    return any(
+        mine == their and _before(one, word, now) != _before(other, word, now)
+        for mine, word in ours
+        for their, now in theirs
+        if word != now
+    )
+
+
+def _before(text: Symbols, word: str, other: str) -> bool:
+    return text.words.index(word) < text.words.index(other)
+
+
+def _moved(one: Symbols, other: Symbols) -> bool:
+    """Whether one block moved, and a preposition says which: 'a list in Python', 'a Python list'.
+
+    In Chinese the object may come first without one.
+    """
+    ours, theirs = list(one.words), list(other.words)
+    while ours and ours[-1] == theirs[-1]:
+        ours.pop(), theirs.pop()
+    while ours[0] == theirs[0]:
+        del ours[0], theirs[0]
+    led = {word for role, word in one.roles | other.roles if role in _SOFT}
+    return (one.script == "han" or not led.isdisjoint(ours)) and any(
+        ours[at:] + ours[:at] == theirs for at in range(1, len(ours))
+    )
+
+
+_SOFT = frozenset("of in for on at with from via".split())
+_REVERSED = {"to": "from", "into": "from", "from": "to", "before": "after", "after": "before"}
+
+
+def _words(one: Symbols, other: Symbols) -> str:
+    if one.script != other.script:
+        return "another script"
+    ours, theirs = _differing(one, other)
+    if not (ours and theirs):
+        ours, theirs = ours - _GENERIC, theirs - _GENERIC
+    ours |= (one.function - other.function) & _WEIGHTY
+    theirs |= (other.function - one.function) & _WEIGHTY
+    size = max(len(one.words), len(other.words))
+    differing = max(len(ours), len(theirs))
+    vouched = one.script == "latin" and size > FEW and differing > SHARE * size
+    if differing and not vouched:
+        if len(ours) == len(theirs) == 1 and _misspelt(*ours, *theirs):
+            return ""
+        return _counts("content word", len(ours), len(theirs))
+    return "another tense" if {_past(one), _past(other)} == {True, False} else ""
+
+
+def _past(text: Symbols) -> bool | None:
+    """Whether the copula is in the past; `None` where there is none, or both."""
+    past = not text.function.isdisjoint(_WAS)
+    return past if past != (not text.function.isdisjoint(_IS)) else None
+
+
+def _misspelt(one: str, other: str) -> bool:
+    """Whether two neighbouring letters inside a long word have changed places."""
+    if len(one) != len(other) or len(one) < 7 or one[0] != other[0]:
+        return False
+    at = next(at for at in range(len(one)) if one[at] != other[at])
+    return one[:at] + one[at + 1 : at + 2] + one[at] + one[at + 2 :] == other
+
+
+_WAS = frozenset(map(canonical, ("was", "were")))
+_IS = frozenset(map(canonical, ("is", "are", "am")))
+_WEIGHTY = frozenset(map(canonical, "before after off out under over against until since up down".split()))
+_GENERIC = frozenset(map(canonical, GENERIC))
+
+
+def _differing(one: Symbols, other: Symbols) -> tuple[frozenset[str], frozenset[str]]:
+    ours, theirs = Counter(one.words), Counter(other.words)
+    return (
+        frozenset(word for word in ours if word not in theirs and word[0] != "#"),
+        frozenset(word for word in theirs if word not in ours and word[0] != "#"),
+    )
+
+
+def _counts(what: str, ours: int, theirs: int) -> str:
+    low, high = sorted((ours, theirs))
+    return f"{what}s on one side only: {low} and {high}"
+
+
+GUARDS: dict[str, Callable[[Symbols, Symbols], str]] = {
+    "guard:number": _numbers,
+    "guard:unit": _units,
+    "guard:negation": _negation,
+    "guard:antonym": _antonyms,
+    "guard:question": _question,
+    "guard:name": _names,
+    "guard:order": _order,
+    "guard:word": _words,
+}
+"""The guards in the order in which they are asked, by their reason code."""

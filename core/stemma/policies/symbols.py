@@ -1,0 +1,446 @@
+"""What in a text must agree, whatever its wording: numbers, units, names, negation, order, …
+
+`symbols` reads a text once, in two passes: into tokens, then into a `Symbols`. It knows English
+and Chinese; in other languages numbers, literals and the words themselves still count.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Literal
+
+from stemma.policies import numerals
+from stemma.policies.questions import Kind, asked_for
+from stemma.policies.vocabulary import (
+    DETERMINERS,
+    FILLERS,
+    HAN,
+    NEGATIONS,
+    PHRASES,
+    ROLES,
+    STOP,
+    UNITS,
+    UNITS_AFTER_NUMBER,
+    canonical,
+)
+
+__all__ = ["Symbols", "symbols"]
+
+_HAN_CHARS = "\u3400-\u4dbf\u4e00-\u9fff\u3007"
+_TOKEN = re.compile(
+    rf"""
+    (?P<word> [^\W\d_{_HAN_CHARS}]+ (?:(?:['_.@\\/:-]|\+\+|\#|\d|[^\W\d_{_HAN_CHARS}])*
+              (?:[^\W{_HAN_CHARS}]|\+\+|\#|\(\)))? )
+  | (?P<quote> `[^`\n]{{1,300}}` | "[^"\n]{{1,300}}" | “[^”\n]{{1,300}}” | 「[^」\n]{{1,300}}」
+             | 《[^》\n]{{1,300}}》 | (?<!\w)'[^'\n]{{1,300}}'(?!\w) )
+  | (?P<path> [~.]{{0,2}}/[\w.-]+(?:/[\w.-]+)* | (?<![\w-])--?[A-Za-z][\w-]* | _\w+ )
+  | (?P<date> \d{{4}}[-/.年]\d{{1,2}}[-/.月]\d{{1,2}}(?![\d.]) )
+  | (?P<clock> \d{{1,2}}:\d{{2}}(?::\d{{2}})?(?:\s?[ap]\.?m\b)?(?![\d:]) | \d{{1,2}}\s?[ap]\.?m\b )
+  | (?P<sum> \d+(?:\s?[+*/^×÷=]\s?\d+)+ | \d+(?:\s-\s\d+)+ )
+  | (?P<number> (?:(?<![\w)])[-−])?\d[\d,]*(?:\.\d+)* )
+  | (?P<han> [{_HAN_CHARS}]+ )
+  | (?P<mark> [$€£¥₹%°?!.,;:] )
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+_HAN_TOKEN = re.compile(
+    f"(?P<numeral>{numerals.HAN_NUMERAL}+)(?P<measure>[个天年月日号周次元块件本台岁点米人名种条倍折章]|小时|分钟)?"
+    "|(?P<choice>(?P<of>.)不(?P=of))|(?P<known>"
+    + "|".join(sorted(map(re.escape, HAN), key=len, reverse=True))
+    + ")|(?P<sign>.)"
+)
+_MARKS = {"$": "usd", "€": "eur", "£": "gbp", "¥": "jpy", "₹": "inr", "%": "percent", "°": "degree"}
+_SENTENCE = frozenset(".?!;:")
+_REMEMBERED = 2_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Symbols:
+    """What a text says that another text must say too.
+
+    Args:
+        numbers: Numbers, dates, times and sums, each in one form (see `numerals`).
+        loose_numbers: Numbers that may be mere words: 'one', 'first', a lone 一.
+        quantities: Numbers with the unit behind them.
+        units: Units and currencies.
+        negations: How many words negate.
+        names: Canonical words written like a name: capitalised inside a sentence, or an acronym.
+        literals: Code, quoted strings, identifiers, paths, addresses, as they are written.
+        question: What kind of thing is asked for.
+        words: The content words, canonical, in order, numbers among them as `#5`.
+        roles: Function words with each word they govern, such as `("from", "pari")`.
+        function: The function words, for those that have opposites (on, off).
+        script: `latin`; `han` where a Chinese character occurs; `other` for other letters.
+        text: The normalised text, in which the other text's literals are looked for.
+        folded: The same, case-folded: a quoted string may change its case, code may not.
+    """
+
+    numbers: frozenset[str] = frozenset()
+    loose_numbers: frozenset[str] = frozenset()
+    quantities: frozenset[tuple[str, str]] = frozenset()
+    units: frozenset[str] = frozenset()
+    negations: int = 0
+    names: frozenset[str] = field(default=frozenset(), repr=False)
+    literals: frozenset[str] = field(default=frozenset(), repr=False)
+    question: Kind = "what"
+    words: tuple[str, ...] = field(default=(), repr=False)
+    roles: frozenset[tuple[str, str]] = field(default=frozenset(), repr=False)
+    function: frozenset[str] = field(default=frozenset(), repr=False)
+    script: Literal["latin", "han", "other"] = "latin"
+    text: str = field(default="", repr=False)
+    folded: str = field(default="", repr=False)
+
+
+def symbols(text: str) -> Symbols:
+    """The symbols of a text. Short texts are remembered, so asking again costs nothing."""
+    return _remembered(text) if len(text) <= _REMEMBERED else _read(text)
+
+
+@lru_cache(maxsize=4_096)
+def _remembered(text: str) -> Symbols:
+    return _read(text)
+
+
+def _read(text: str) -> Symbols:
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text).replace("’", "'").replace("‘", "'")
+    reader = _Reader(text)
+    reader.read()
+    return reader.done()
+
+
+@dataclass(slots=True)
+class _Token:
+    """One word, number or mark: its kind, its text and the text case-folded."""
+
+    kind: str
+    raw: str
+    low: str
+
+
+def _tokens(text: str) -> Iterator[_Token]:
+    for match in _TOKEN.finditer(text):
+        kind, raw = match.lastgroup or "", match.group()
+        if kind != "word" or raw.isalpha():
+            yield _Token(kind, raw, raw.casefold())
+        else:
+            yield from _odd_word(raw)
+
+
+_IDENTIFIER = re.compile(
+    r".*(?:\(\)|_|@|://|[A-Za-z]\.[A-Za-z]\w+|/.*/|\\|[a-z][A-Z])|[a-z]{1,3}\+\+|[a-z]\#", re.DOTALL
+)
+_CONTRACTED = re.compile(r"'(?:s|m|d|re|ve|ll)$")
+_PARTS = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?|\d+(?:\.\d+)*")
+
+
+def _odd_word(raw: str) -> Iterator[_Token]:
+    """A word with something in it that is no letter: an identifier, or several words."""
+    low = raw.casefold()
+    if _IDENTIFIER.match(raw):
+        yield _Token("path", raw, low)
+        return
+    for part in _PARTS.findall(raw):
+        if part[0].isdigit():
+            yield _Token("number", part, part)
+        else:
+            yield _Token("word", part, _CONTRACTED.sub("", part.casefold()))
+
+
+class _Reader:
+    """Goes over the tokens of one text and collects its symbols."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tokens = list(_tokens(text))
+        self.lows = [token.low for token in self.tokens]
+        self.numbers: set[str] = set()
+        self.loose: set[str] = set()
+        self.quantities: set[tuple[str, str]] = set()
+        self.units: set[str] = set()
+        self.names: set[str] = set()
+        self.literals: set[str] = set()
+        self.words: list[str] = []
+        self.roles: set[tuple[str, str]] = set()
+        self.function: set[str] = set()
+        self.negations = 0
+        self.role = ""
+        self.starts = True
+        self.switch = -1
+        self.shouted = _shouted(self.tokens)
+
+    def read(self) -> None:
+        """Read every token; each reader returns where to go on."""
+        self.question, skipped = asked_for(self.lows, self.text)
+        at, end = 0, len(self.tokens)
+        readers = {
+            "word": self._word,
+            "han": self._han,
+            "number": self._number,
+            "mark": self._mark,
+            "quote": self._literal,
+            "path": self._literal,
+            "date": self._moment,
+            "clock": self._moment,
+            "sum": self._moment,
+        }
+        while at < end:
+            at = at + 1 if at in skipped else readers[self.tokens[at].kind](at)
+
+    def done(self) -> Symbols:
+        """What was collected."""
+        drop = _IMPLIED.get(self.question)
+        return Symbols(
+            numbers=frozenset(self.numbers),
+            loose_numbers=frozenset(self.loose),
+            quantities=frozenset(self.quantities),
+            units=frozenset(self.units),
+            negations=self.negations,
+            names=frozenset(self.names),
+            literals=frozenset(self.literals),
+            question=self.question,
+            words=_commuted(word for word in self.words if word != drop),
+            roles=frozenset(self.roles),
+            function=frozenset(self.function),
+            script=_script(self.text),
+            text=self.text,
+            folded=self.text.casefold(),
+        )
+
+    def _add(self, word: str) -> None:
+        self.words.append(word)
+        if self.role:
+            self.roles.add((self.role, word))
+
+    def _quantity(self, number: str, at: int, *, loose: bool = False) -> int:
+        """A number that ends before `at`: with its unit, if one follows."""
+        (self.loose if loose else self.numbers).add(number)
+        if not loose:
+            self._add("#" + number)
+        self.starts = False
+        if at < len(self.lows) and self.lows[at] in {"°", "degrees", "degree"}:
+            at += at + 1 < len(self.lows) and self.lows[at + 1] in {"c", "f", "celsius", "fahrenheit"}
+        low = self.lows[at] if at < len(self.lows) else ""
+        unit = UNITS_AFTER_NUMBER.get(low) or UNITS.get(low) or _MARKS.get(low)
+        if unit is None:
+            return at
+        self.quantities.add((number, unit))
+        self._unit(unit)
+        return at + 1
+
+    def _unit(self, unit: str) -> None:
+        self.units.add(unit)
+        self._add(unit)
+
+    def _number(self, at: int) -> int:
+        number = numerals.digits(self.tokens[at].raw)
+        follow = at + 1
+        if follow < len(self.lows):
+            low = self.lows[follow]
+            if low in {"st", "nd", "rd", "th"}:
+                follow += 1
+            elif low in numerals.SCALES or low == "k":
+                scale = numerals.SCALES.get(low, 1_000)
+                number = numerals.digits(f"{float(number) * scale:f}") if _plain(number) else number
+                follow += 1
+        return self._quantity(number, follow)
+
+    def _moment(self, at: int) -> int:
+        token = self.tokens[at]
+        if token.kind == "date":
+            found: tuple[str, ...] = numerals.date(token.raw)
+        elif token.kind == "clock":
+            found = (numerals.clock(token.raw),)
+        else:
+            found = ("".join(token.raw.split()),)
+        self.numbers.update(found)
+        self.starts = False
+        return at + 1
+
+    def _literal(self, at: int) -> int:
+        token = self.tokens[at]
+        self.starts = False
+        if token.kind == "quote":
+            raw = token.raw if token.raw[0] == "`" else token.low
+            inner = " ".join(raw[1:-1].split()).strip(" .,!?")
+            if inner:
+                self.literals.add(inner)
+                for word in inner.split() if raw is token.low else (inner,):
+                    self._add(canonical(word))
+            return at + 1
+        literal = token.raw.removesuffix("()").rstrip(".:/-")
+        if literal:
+            self.literals.add(literal)
+            self._add(literal)
+        return at + 1
+
+    def _mark(self, at: int) -> int:
+        raw = self.tokens[at].raw
+        if raw in _MARKS:
+            following = self.tokens[at + 1] if at + 1 < len(self.tokens) else None
+            if raw == "°" and following is not None and following.low in {"c", "f"}:
+                self._unit(UNITS_AFTER_NUMBER[following.low])
+                return at + 2
+            if raw != "°" and following is not None and following.kind == "number":
+                self.quantities.add((numerals.digits(following.raw), _MARKS[raw]))
+                self.units.add(_MARKS[raw])
+                after = self._number(at + 1)
+                self._add(_MARKS[raw])
+                return after
+            if raw != "°":
+                self._unit(_MARKS[raw])
+            return at + 1
+        self.starts = self.starts or raw in _SENTENCE
+        self.role = ""
+        return at + 1
+
+    def _word(self, at: int) -> int:
+        token = self.tokens[at]
+        low = token.low
+        starts, self.starts = self.starts, False
+        if low in PHRASES:
+            for rest, replacement in PHRASES[low]:
+                end = at + 1 + len(rest)
+                if tuple(self.lows[at + 1 : end]) == rest:
+                    for word in replacement:
+                        self._plain_word(word)
+                    return end
+        if low in numerals.WORDS or low in numerals.ORDINALS or low in numerals.MONTHS:
+            after = self._counting(at, low)
+            if after > at:
+                return after
+        if low in NEGATIONS or low.endswith("n't"):
+            self.negations += 1
+            self.role = "not"
+            return at + 1
+        self._plain_word(low, named=self._named(token, starts=starts))
+        return at + 1
+
+    def _plain_word(self, low: str, *, named: bool = False) -> None:
+        if low in STOP or low in ROLES:
+            self._function(low)
+        elif low in UNITS:
+            self._unit(UNITS[low])
+        elif self.words or low not in FILLERS:
+            self._content(low, named=named)
+
+    def _function(self, low: str) -> None:
+        if low in {"on", "off"} and self.switch >= 0:
+            self.words[self.switch] = canonical("enable" if low == "on" else "disable")
+            self.switch = -1
+            return
+        self.function.add(canonical(low))
+        if low in ROLES:
+            self.role = low
+        elif low in {"and", "or", "vs", "versus"}:
+            self.words.append("&")
+        elif low not in DETERMINERS:
+            self.role = ""
+
+    def _content(self, low: str, *, named: bool) -> None:
+        word = canonical(low)
+        if named:
+            self.names.add(word)
+        if word in {"turn", "switch"}:
+            self.switch = len(self.words)
+        self._add(word)
+
+    def _named(self, token: _Token, *, starts: bool) -> bool:
+        raw = token.raw
+        if raw.islower() or self.shouted:
+            return False
+        return (len(raw) > 1 and raw.isupper()) or (not starts and raw[0].isupper())
+
+    def _counting(self, at: int, low: str) -> int:
+        """A number word, ordinal or month at `at`; gives `at` back where it is none of them."""
+        if low in numerals.WORDS:
+            value, end = numerals.spelled(self.lows, at)
+            return self._quantity(str(value), end, loose=low == "one" and end == at + 1)
+        if low in numerals.ORDINALS:
+            loose = low in {"first", "second"}
+            if loose:
+                self._content(low, named=False)
+            return self._quantity(str(numerals.ORDINALS[low]), at + 1, loose=loose)
+        near = self.lows[max(at - 1, 0) : at] + self.lows[at + 1 : at + 2]
+        dated = any(one[:1].isdigit() or one in _BEFORE_MONTH for one in near)
+        if not dated and low in {"may", "march", "mar", "jan", "dec", "sep"}:
+            return at
+        self.numbers.add(f"m{numerals.MONTHS[low]}")
+        return at + 1
+
+    def _han(self, at: int) -> int:
+        self.starts = False
+        for match in _HAN_TOKEN.finditer(self.tokens[at].raw):
+            kind, raw = match.lastgroup, match.group()
+            if kind in {"numeral", "measure"}:
+                self._han_number(match["numeral"], match["measure"])
+            elif kind == "known":
+                self._han_word(*HAN[raw])
+            elif kind == "sign":
+                self._add(raw)
+        self.role = ""
+        return at + 1
+
+    def _han_word(self, kind: str, word: str) -> None:
+        if kind == "negation":
+            self.negations += 1
+        elif kind == "role":
+            self.role = word
+        elif kind == "stop":
+            self.role = ""
+        else:
+            self._add(word)
+
+    def _han_number(self, numeral: str, measure: str | None) -> None:
+        value = numerals.han(numeral)
+        if len(numeral) == 1 and measure is None:
+            self.loose.add(value)
+            return
+        self.numbers.add(value)
+        self._add("#" + value)
+        for sign in measure or "":
+            self._add(sign)
+
+
+_HAN = re.compile(f"[{_HAN_CHARS}]")
+_NOT_LATIN = re.compile("(?![\u00aa-\u024f])[^\\W\\d_a-zA-Z]")
+
+
+def _script(text: str) -> Literal["latin", "han", "other"]:
+    if text.isascii():
+        return "latin"
+    return "han" if _HAN.search(text) else "other" if _NOT_LATIN.search(text) else "latin"
+
+
+_IMPLIED = {"much": canonical("cost"), "age": canonical("old")}
+_BEFORE_MONTH = frozenset("in of since until till by next last late early mid from".split())
+
+
+def _plain(number: str) -> bool:
+    return number.count(".") < 2 and len(number) < 16
+
+
+def _shouted(tokens: list[_Token]) -> bool:
+    """Whether capitals say nothing here: most of four or more words have one."""
+    words = [token.raw for token in tokens if token.kind == "word"]
+    return len(words) > 3 and sum(not word.islower() for word in words) > 0.6 * len(words)
+
+
+def _commuted(words: Iterator[str]) -> tuple[str, ...]:
+    """The words with the two sides of each 'and' in one order, and without the 'and'."""
+    out: list[str] = []
+    pending = False
+    for word in words:
+        if word == "&":
+            pending = bool(out)
+        elif pending and word < out[-1]:
+            out.insert(len(out) - 1, word)
+            pending = False
+        else:
+            out.append(word)
+            pending = False
+    return tuple(out)

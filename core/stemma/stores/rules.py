@@ -1,0 +1,202 @@
+"""The rules of writing, once for all stores that write here: what a put needs, and what it proves.
+
+A store lends its open transaction as `Pages`; the functions decide and write through it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol
+
+from stemma.codec import MAX_PAYLOAD
+from stemma.entry import Entry, Lineage, SourceEdge, Vector
+from stemma.outcome import Stored
+from stemma.selector import Selector
+from stemma.stores.protocol import Judgement, Put
+
+__all__ = ["VOID", "Pages", "State", "Vouched", "admit", "judge"]
+
+VOID = -1
+"""The epoch of an entry whose ancestors must be walked: it is never the store's epoch."""
+
+
+@dataclass(slots=True)
+class State:
+    """The numbers of a store.
+
+    Args:
+        sequence: Raised by every write.
+        epoch: The sequence of the last invalidation.
+        recalled: The sequence of the last recall.
+        forgotten: The log of removed vectors is complete after this sequence.
+    """
+
+    sequence: int = 0
+    epoch: int = 0
+    recalled: int = 0
+    forgotten: int = 0
+
+
+class Vouched(NamedTuple):
+    """What an index last said of a chunk: its content hash, and the sequence when it was read."""
+
+    content: str
+    seen: int
+
+
+class Pages(Protocol):
+    """An open write transaction, as the rules see it."""
+
+    state: State
+
+    def entry(self, id: str) -> Entry | None:
+        """The stored entry, if it is undamaged."""
+        ...
+
+    def value(self, id: str) -> str | None:
+        """The entry's value hash; empty if the record is damaged, `None` if there is none."""
+        ...
+
+    def lineage(self, id: str) -> Lineage | None:
+        """What the entry was built from."""
+        ...
+
+    def recalls(self, put: Put, after: int) -> Iterable[tuple[int, Selector]]:
+        """The recalls after a sequence that may concern a put, with their sequences."""
+        ...
+
+    def taken(self, id: str) -> int:
+        """The sequence of the last recall that took this entry back; 0 if none did."""
+        ...
+
+    def vouched(self, owner: str, index: str, chunk: str) -> Vouched | None:
+        """What the source table says of a chunk."""
+        ...
+
+    def vouch(self, owner: str, index: str, chunk: str, vouched: Vouched) -> None:
+        """Enter a chunk in the source table."""
+        ...
+
+    def store(self, entry: Entry, lineage: Lineage, vector: Vector | None) -> None:
+        """Write an entry in place of the one with the same id."""
+        ...
+
+    def mark(self, entry: Entry) -> None:
+        """Write an entry whose verdict has changed."""
+        ...
+
+
+def admit(put: Put, pages: Pages) -> Stored:
+    """Store one entry if its conditions hold. See `Store.put`."""
+    if len(put.entry.payload) > MAX_PAYLOAD:
+        return Stored(refused="too_large", detail=f"more than {MAX_PAYLOAD} bytes")
+    overtaken = _overtaken(put, pages)
+    if overtaken is not None:
+        return Stored(refused="recalled", detail=overtaken)
+    parents = []
+    for edge in put.lineage.parents:
+        parent = pages.entry(edge.parent)
+        failing = _failing(parent, edge.value)
+        if parent is None or failing is not None:
+            return Stored(refused="parent_gone", detail=f"parent {edge.parent} {failing}")
+        parents.append(parent)
+    state = pages.state
+    state.sequence += 1
+    former = pages.value(put.entry.id)
+    if former is not None and former != put.entry.value:
+        state.epoch = state.sequence
+    lineage = _owned(put.lineage, put.entry.tenant)
+    current = _vouch(put, lineage, pages)
+    entry = replace(
+        put.entry,
+        sequence=state.sequence,
+        epoch=_epoch(parents, pages) if current else VOID,
+        proven_until=_proven(put.entry, parents),
+    )
+    pages.store(entry, lineage, put.vector)
+    return Stored(entry=entry)
+
+
+def judge(judgement: Judgement, pages: Pages) -> Entry | None:
+    """Set a verdict on the entry, if it is there with that value. See `Store.judge`."""
+    pages.state.sequence += 1
+    entry = pages.entry(judgement.entry)
+    if entry is None or entry.value != judgement.value:
+        return None
+    if entry.verdict != judgement.verdict:
+        if "hallucinated" in (entry.verdict, judgement.verdict):
+            pages.state.epoch = pages.state.sequence
+        entry = replace(entry, verdict=judgement.verdict)
+        pages.mark(entry)
+    return entry
+
+
+def _failing(parent: Entry | None, value: str) -> str | None:
+    if parent is None:
+        return "is gone"
+    if parent.value != value:
+        return "has another value now"
+    return "is quarantined" if parent.verdict == "hallucinated" else None
+
+
+def _overtaken(put: Put, pages: Pages) -> str | None:
+    """Which recall came between the put's reads and the put, in words."""
+    after = min((put.since, *put.read_at.values()))
+    if after >= pages.state.recalled:
+        return None
+    for edge in put.lineage.parents:
+        if pages.taken(edge.parent) > put.read_at.get(edge.parent, put.since):
+            return f"parent {edge.parent} was taken back"
+    for sequence, selector in pages.recalls(put, after):
+        if selector.overtook(put, sequence):
+            return f"the recall {sequence} covers it"
+    return None
+
+
+def _owned(lineage: Lineage, tenant: str) -> Lineage:
+    """The lineage with every source owned by somebody: by its reader, where nobody was named."""
+    if all(edge.source.owner for edge in lineage.sources):
+        return lineage
+    owner = f"tenant:{tenant}"
+    sources = tuple(
+        edge
+        if edge.source.owner
+        else SourceEdge(source=replace(edge.source, owner=owner), known=edge.known)
+        for edge in lineage.sources
+    )
+    return Lineage(parents=lineage.parents, sources=sources)
+
+
+def _vouch(put: Put, lineage: Lineage, pages: Pages) -> bool:
+    """Enter what the put's sources vouch for; gives whether all of it is current.
+
+    An older reading never overrides a newer one: the put then brings an answer to a document that
+    has changed since, which is stored, but proves nothing.
+    """
+    current = True
+    for source in (edge.source for edge in lineage.sources if edge.source.index):
+        where = (source.owner, source.index, source.chunk)
+        seen = put.read_at.get(source.chunk, put.since)
+        known = pages.vouched(*where)
+        if known is not None and known.content != source.content:
+            if seen < known.seen:
+                current = False
+                continue
+            pages.state.epoch = pages.state.sequence
+        if known is None or known.content != source.content or seen > known.seen:
+            pages.vouch(*where, Vouched(source.content, seen))
+    return current
+
+
+def _epoch(parents: list[Entry], pages: Pages) -> int:
+    """The epoch of the proof: the store's, unless a parent's own proof is older."""
+    now = pages.state.epoch
+    older = (parent for parent in parents if parent.epoch != now and pages.lineage(parent.id))
+    return min((parent.epoch for parent in older), default=now)
+
+
+def _proven(entry: Entry, parents: list[Entry]) -> float | None:
+    """The earliest end among the entry's own life and its parents' proofs."""
+    ends = (entry.expires, *(parent.proven_until for parent in parents))
+    return min((end for end in ends if end is not None), default=None)

@@ -1,0 +1,348 @@
+"""The store in one SQLite file: the embedded truth, for any number of threads and processes.
+
+Reads see what any process has committed before them, and never wait for a writer. A put that was
+acknowledged survives the process being killed; with `durability="full"` also loss of power.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from stemma.entry import Entry, Lineage
+from stemma.errors import StoreError, UsageError
+from stemma.outcome import Recall, Stored
+from stemma.selector import Selector
+from stemma.stores import sqlite_check, sqlite_journal, sqlite_recall
+from stemma.stores.connections import Connect, Connections, Durability, connect, explain
+from stemma.stores.protocol import (
+    Ancestor,
+    Ancestry,
+    Changes,
+    Count,
+    Fetched,
+    Judgement,
+    Put,
+    Serving,
+    edge_sources,
+)
+from stemma.stores.rows import Damaged, Half, unpack, unpack_lineage, unpack_vector
+from stemma.stores.rules import admit, judge
+from stemma.stores.sqlite_pages import ROW, SqlitePages, fetch, lenient, where
+from stemma.stores.text import escape, unescape
+
+__all__ = ["SqliteStore"]
+
+_GET = f"SELECT m.sequence, m.epoch, {ROW} FROM meta m LEFT JOIN entries e ON e.id = ?"  # noqa: S608
+_GET_MANY = f"""SELECT m.sequence, m.epoch, {ROW} FROM meta m
+    LEFT JOIN entries e ON e.id IN (SELECT value FROM json_each(?))"""  # noqa: S608 - constant
+_WITH_LINEAGE = f"""SELECT {ROW}, l.record FROM entries e LEFT JOIN lineages l ON l.child = e.id
+    WHERE e.id IN (SELECT value FROM json_each(?))"""  # noqa: S608 - constant
+_REMOVED = """SELECT DISTINCT r."group", r.entry FROM removed r
+    WHERE r.sequence > ? AND NOT EXISTS (SELECT 1 FROM vectors v
+    WHERE v.entry = r.entry AND v."group" = r."group")"""
+_CURRENT = """SELECT s.owner, s."index", s.chunk, s.content FROM json_each(?) asked
+    JOIN sources s ON s.owner = json_extract(asked.value, '$[0]')
+    AND s."index" = json_extract(asked.value, '$[1]')
+    AND s.chunk = json_extract(asked.value, '$[2]')"""
+_FIND = f"SELECT {ROW} FROM entries e ORDER BY e.sequence DESC"  # noqa: S608 - constant
+
+
+class SqliteStore:
+    """Everything in one file beside its `-wal` and `-shm`, for its owner's eyes only (0600).
+
+    Args:
+        path: The file; made if it is not there. Not on a network file system.
+        durability: `normal` survives the process being killed, `full` also loss of power.
+        busy_timeout: How long to wait for another process that writes, seconds.
+        connect: Opens a connection; every connection is made by it.
+        reach: How many removed vectors are remembered for the indexes that follow.
+
+    Raises:
+        UsageError: An argument is out of its range.
+        ForeignDatabase: The file is not one of ours; it is left as it is.
+        SchemaTooNew: A newer Stemma wrote it; it is left as it is.
+        StoreUnavailable: It cannot be opened.
+    """
+
+    quick = frozenset({"get", "sequence"})
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        durability: Durability = "normal",
+        busy_timeout: float = 5.0,
+        connect: Connect = connect,
+        reach: int = 10_000,
+    ) -> None:
+        text = os.fspath(path)
+        if not text or text == ":memory:" or "\x00" in text:
+            raise UsageError(f"{text!r} names no file; for a cache in memory take MemoryStore")
+        self._path = Path(text).absolute()
+        self.url = f"sqlite:///{self._path}"
+        self._reach = reach
+        self._connections = Connections(
+            self._path, durability=durability, busy_timeout=busy_timeout, make=connect
+        )
+
+    def __repr__(self) -> str:
+        return f"SqliteStore({str(self._path)!r})"
+
+    @contextmanager
+    def _write(self) -> Iterator[tuple[sqlite3.Cursor, SqlitePages]]:
+        with self._connections.writing() as cursor:
+            pages = SqlitePages(cursor, self._reach)
+            yield cursor, pages
+            pages.save()
+
+    def get(self, ids: Sequence[str]) -> Fetched:
+        """See `Store.get`."""
+        cursor = self._connections.take()
+        try:
+            if len(ids) == 1:
+                rows = fetch(cursor, _GET, (escape(ids[0]),))
+            else:
+                rows = fetch(cursor, _GET_MANY, (json.dumps([escape(one) for one in ids]),))
+        except sqlite3.Error as error:
+            raise explain(error, self._path) from error
+        finally:
+            self._connections.give(cursor)
+        entries: dict[str, Entry] = {}
+        damaged = []
+        for row in rows:
+            if row[2] is None:
+                continue
+            try:
+                entry, _ = unpack(row[2:])
+                entries[entry.id] = entry
+            except Damaged:
+                damaged.append(unescape(row[2]))
+        return Fetched(
+            entries=entries, sequence=rows[0][0], epoch=rows[0][1], damaged=tuple(damaged)
+        )
+
+    def put(self, puts: Sequence[Put], now: float) -> tuple[Stored, ...]:  # noqa: ARG002 - contract
+        """See `Store.put`."""
+        with self._write() as (_, pages):
+            return tuple([admit(put, pages) for put in puts])
+
+    def ancestry(self, id: str) -> Ancestry | None:
+        """See `Store.ancestry`. An ancestor that is damaged is none."""
+        with self._connections.reading() as cursor:
+            found: dict[str, Ancestor] = {}
+            waiting = {id}
+            while waiting:
+                level = _ancestors(cursor, waiting)
+                found |= level
+                above = {edge.parent for one in level.values() for edge in one.lineage.parents}
+                waiting = above - found.keys()
+            if id not in found:
+                return None
+            (epoch,) = cursor.execute("SELECT epoch FROM meta").fetchone()
+            current = _current(cursor, [one.lineage for one in found.values()])
+            return Ancestry(entries=found, current=current, epoch=epoch)
+
+    def changes(self, after: int) -> Changes:
+        """See `Store.changes`. A vector that is damaged is none."""
+        with self._connections.reading() as cursor:
+            cursor.execute("SELECT sequence, forgotten FROM meta")
+            sequence, forgotten = cursor.fetchone()
+            rebuild = 0 < after < forgotten
+            start = 0 if rebuild else after
+            kept = _vectors(
+                fetch(
+                    cursor,
+                    """SELECT entry, "group", vector, checksum FROM vectors
+                    WHERE sequence > ? ORDER BY sequence""",
+                    (start,),
+                )
+            )
+            removed = fetch(cursor, _REMOVED, (start,)) if start else []
+            return Changes(
+                ids=[name for name, _, _ in kept],
+                groups=[group for _, group, _ in kept],
+                vectors=[vector for _, _, vector in kept],
+                removed=tuple((unescape(group), unescape(name)) for group, name in removed),
+                sequence=sequence,
+                rebuild=rebuild,
+            )
+
+    def vectors(self, ids: Sequence[str]) -> Mapping[str, Half]:
+        """See `Store.vectors`."""
+        statement = """SELECT entry, "group", vector, checksum FROM vectors
+            WHERE entry IN (SELECT value FROM json_each(?))"""
+        rows = self._read(statement, json.dumps([escape(one) for one in ids]))
+        return {name: vector for name, _, vector in _vectors(rows)}
+
+    def recall(
+        self, selector: Selector, *, now: float, dry_run: bool = False, cascade: bool = True
+    ) -> Recall:
+        """See `Store.recall`."""
+        named = dict(selector.parts())
+        if dry_run:
+            with self._connections.reading() as cursor:
+                (sequence,) = cursor.execute("SELECT sequence FROM meta").fetchone()
+                sqlite_recall.reach(cursor, selector, cascade=cascade)
+                listed = sqlite_recall.gather(cursor)
+            return Recall(selector=named, dry_run=True, entries=listed, sequence=sequence)
+        with self._write() as (cursor, pages):
+            sqlite_recall.reach(cursor, selector, cascade=cascade)
+            listed = sqlite_recall.take_back(cursor, pages, selector, now)
+            sequence = pages.state.sequence
+        return Recall(selector=named, dry_run=False, entries=listed, sequence=sequence)
+
+    def remove(self, ids: Sequence[str]) -> int:
+        """See `Store.remove`."""
+        with self._write() as (cursor, pages):
+            sqlite_recall.name(cursor, list(ids))
+            pages.state.sequence += 1
+            gone = pages.drop()
+            if gone:
+                pages.state.epoch = pages.state.sequence
+            else:
+                pages.state.sequence -= 1
+            return gone
+
+    def judge(self, judgement: Judgement) -> Entry | None:
+        """See `Store.judge`."""
+        with self._write() as (cursor, pages):
+            sqlite_journal.note(cursor, judgement)
+            return judge(judgement, pages)
+
+    def journal(self, servings: Sequence[Serving], counts: Sequence[Count]) -> None:
+        """See `Store.journal`."""
+        if not servings and not counts:
+            return
+        with self._write() as (cursor, pages):
+            pages.state.sequence += 1
+            sqlite_journal.add(cursor, servings, counts)
+
+    def lineage(self, id: str) -> Lineage | None:
+        """See `Store.lineage`. Raises `StoreError` where the record is damaged."""
+        rows = self._read("SELECT record FROM lineages WHERE child = ?", escape(id))
+        try:
+            return unpack_lineage(rows[0][0]) if rows else None
+        except Damaged as error:
+            raise StoreError(f"the lineage of {id} is damaged; run a check") from error
+
+    def children(self, id: str) -> tuple[str, ...]:
+        """See `Store.children`."""
+        statement = "SELECT e.id FROM edges JOIN entries e ON e.id = edges.child WHERE parent = ?"
+        return tuple(sorted(unescape(row[0]) for row in self._read(statement, escape(id))))
+
+    def find(self, selector: Selector | None = None, *, limit: int = 100) -> tuple[Entry, ...]:
+        """See `Store.find`."""
+        statement = _FIND
+        values: list[str] = []
+        if selector is not None:
+            clauses, values = where(selector)
+            statement = _FIND.replace("ORDER BY", f"WHERE {clauses} ORDER BY")
+        found: list[Entry] = []
+        with self._connections.reading() as cursor, lenient(cursor):
+            for row in cursor.execute(statement, values):
+                if len(found) >= limit:
+                    break
+                with suppress(Damaged):
+                    found.append(unpack(row)[0])
+        return tuple(found)
+
+    def counts(self) -> tuple[Count, ...]:
+        """See `Store.counts`."""
+        with self._connections.reading() as cursor:
+            return sqlite_journal.counts(cursor)
+
+    def servings(self, *, entry: str | None = None, limit: int = 1000) -> tuple[Serving, ...]:
+        """See `Store.servings`."""
+        with self._connections.reading() as cursor:
+            return sqlite_journal.servings(cursor, entry, max(limit, 0))
+
+    def judgements(self, *, entry: str | None = None, limit: int = 1000) -> tuple[Judgement, ...]:
+        """See `Store.judgements`."""
+        with self._connections.reading() as cursor:
+            return sqlite_journal.judgements(cursor, entry, max(limit, 0))
+
+    def recalls(self, *, limit: int = 1000) -> tuple[Recall, ...]:
+        """See `Store.recalls`."""
+        with self._connections.reading() as cursor:
+            return tuple(sqlite_recall.receipts(cursor, max(limit, 0)))
+
+    def sizes(self) -> Mapping[tuple[str, str], int]:
+        """See `Store.sizes`."""
+        with self._connections.reading() as cursor:
+            rows = fetch(cursor, "SELECT tenant, node, count(*) FROM entries GROUP BY tenant, node")
+        return {(unescape(tenant), node): count for tenant, node, count in rows}
+
+    def sequence(self) -> int:
+        """See `Store.sequence`."""
+        cursor = self._connections.take()
+        try:
+            row = cursor.execute("SELECT sequence FROM meta").fetchone()
+        except sqlite3.Error as error:
+            raise explain(error, self._path) from error
+        finally:
+            self._connections.give(cursor)
+        return int(row[0])
+
+    def check(self) -> tuple[str, ...]:
+        """See `Store.check`."""
+        with self._write() as (cursor, pages):
+            return tuple(sqlite_check.look_through(cursor, pages))
+
+    def close(self) -> None:
+        """See `Store.close`."""
+        self._connections.close()
+
+    def _read(self, statement: str, value: str) -> list[Any]:
+        """The rows of one query with one value to bind."""
+        cursor = self._connections.take()
+        try:
+            return fetch(cursor, statement, (value,))
+        except sqlite3.Error as error:
+            raise explain(error, self._path) from error
+        finally:
+            self._connections.give(cursor)
+
+
+def _ancestors(cursor: sqlite3.Cursor, ids: set[str]) -> dict[str, Ancestor]:
+    """Those of some entries that exist and are undamaged, with their lineages."""
+    found = {}
+    for *row, record in fetch(cursor, _WITH_LINEAGE, (json.dumps([escape(one) for one in ids]),)):
+        with suppress(Damaged):
+            entry, total = unpack(row)
+            found[entry.id] = Ancestor(
+                id=entry.id,
+                value=entry.value,
+                expires=entry.expires,
+                verdict=entry.verdict,
+                lineage=unpack_lineage("" if record is None else record, total),
+            )
+    return found
+
+
+def _current(
+    cursor: sqlite3.Cursor, lineages: Sequence[Lineage]
+) -> dict[tuple[str, str, str], str]:
+    """What the source table says of the chunks that an index vouches for."""
+    vouched = {(s.owner, s.index, s.chunk) for s in edge_sources(lineages) if s.index}
+    if not vouched:
+        return {}
+    asked = json.dumps([[escape(text) for text in one] for one in vouched])
+    return {
+        (unescape(owner), unescape(index), unescape(chunk)): unescape(content)
+        for owner, index, chunk, content in fetch(cursor, _CURRENT, (asked,))
+    }
+
+
+def _vectors(rows: Sequence[Any]) -> list[tuple[str, str, Half]]:
+    """The undamaged vectors of some rows, with entry and group."""
+    kept = []
+    for row in rows:
+        with suppress(Damaged):
+            kept.append(unpack_vector(row))
+    return kept

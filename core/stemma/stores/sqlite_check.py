@@ -1,0 +1,108 @@
+"""Looking a SQLite store through: damage is found, and what can be mended is mended."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from typing import Any
+
+from stemma.stores.rows import Damaged, unpack, unpack_lineage, unpack_vector
+from stemma.stores.sqlite_pages import ROW, SqlitePages, ends, lenient
+from stemma.stores.sqlite_recall import name
+from stemma.stores.text import unescape
+
+__all__ = ["look_through"]
+
+_ALL = f"""SELECT {ROW}, l.record, e.sequence
+    FROM entries e LEFT JOIN lineages l ON l.child = e.id"""  # noqa: S608 - constant
+
+_VECTORS = 'SELECT entry, "group", vector, checksum FROM vectors'
+
+_ORPHANS = (
+    ("vectors of no entry", "DELETE FROM vectors WHERE entry NOT IN (SELECT id FROM entries)"),
+    ("labels of no entry", "DELETE FROM labels WHERE entry NOT IN (SELECT id FROM entries)"),
+    ("edges of no lineage", "DELETE FROM edges WHERE child NOT IN (SELECT child FROM lineages)"),
+    (
+        "source edges of no lineage",
+        "DELETE FROM source_edges WHERE child NOT IN (SELECT child FROM lineages)",
+    ),
+)
+
+
+def look_through(cursor: sqlite3.Cursor, pages: SqlitePages) -> Iterator[str]:
+    """Say what is wrong, and mend it. Must run in a write transaction."""
+    for (line,) in cursor.execute("PRAGMA quick_check").fetchall():
+        if line != "ok":
+            yield f"SQLite: {line}"
+    damaged = _damaged_entries(cursor)
+    if damaged:
+        pages.state.sequence += 1
+        pages.state.epoch = pages.state.sequence
+        name(cursor, damaged)
+        pages.drop()
+        yield f"{len(damaged)} damaged entries: removed"
+    vectors = _damaged_vectors(cursor)
+    if vectors:
+        pages.state.sequence += 1
+        values = (pages.state.sequence, json.dumps(vectors))
+        which = "sequence IN (SELECT value FROM json_each(?))"
+        pages.forget(
+            f'SELECT ?, "group", entry FROM vectors WHERE {which}',  # noqa: S608 - constant
+            values,
+        )
+        cursor.execute(f"DELETE FROM vectors WHERE {which}", values[1:])  # noqa: S608 - constant
+        yield f"{len(vectors)} damaged vectors: removed; these entries are found exactly only"
+    for what, statement in _ORPHANS:
+        if cursor.execute(statement).rowcount:
+            yield f"{cursor.rowcount} {what}: removed"
+    missing = _restore_edges(cursor)
+    if missing:
+        yield f"{missing} edges were missing from the tables that a recall follows: restored"
+
+
+def _damaged_entries(cursor: sqlite3.Cursor) -> list[str]:
+    """Ids of entries that fail their checksum, or whose lineage fails its own."""
+    with lenient(cursor):
+        return [unescape(str(row[0])) for row in cursor.execute(_ALL) if not _sound(*row)]
+
+
+def _sound(*row: Any) -> bool:
+    *columns, record, sequence = row
+    try:
+        entry, total = unpack(columns)
+        unpack_lineage("" if record is None else record, total)
+    except Damaged:
+        return False
+    return entry.sequence == sequence
+
+
+def _damaged_vectors(cursor: sqlite3.Cursor) -> list[int]:
+    """Row numbers of vectors that fail their checksum."""
+    damaged = []
+    with lenient(cursor):
+        for number, *row in cursor.execute(_VECTORS.replace("entry", "sequence, entry", 1)):
+            try:
+                unpack_vector(row)
+            except Damaged:
+                damaged.append(number)
+    return damaged
+
+
+def _restore_edges(cursor: sqlite3.Cursor) -> int:
+    """Enter every lineage's edges again; gives how many were not there."""
+    restored = 0
+    with lenient(cursor):
+        rows = cursor.execute("SELECT child, record FROM lineages WHERE record <> ''").fetchall()
+    for child, record in rows:
+        try:
+            parents, elements = ends(unpack_lineage(record))
+        except Damaged:
+            continue  # of a stored entry, it was found above; of one that went, there is no proof
+        for statement, names in (
+            ("INSERT OR IGNORE INTO edges VALUES (?, ?)", parents),
+            ("INSERT OR IGNORE INTO source_edges VALUES (?, ?)", elements),
+        ):
+            cursor.executemany(statement, [(one, child) for one in names])
+            restored += max(cursor.rowcount, 0)
+    return restored

@@ -1,0 +1,112 @@
+"""Taking back, on SQLite: what a selector reaches, and its removal, in set operations."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from typing import Any
+
+from stemma.outcome import Recall, Recalled
+from stemma.selector import Selector
+from stemma.stores.rows import hop_of
+from stemma.stores.sqlite_pages import SqlitePages, fetch, lenient, selectors, where
+from stemma.stores.text import escape, unescape
+
+__all__ = ["gather", "name", "reach", "receipts", "take_back"]
+
+_GOING = "CREATE TEMP TABLE IF NOT EXISTS going (id TEXT PRIMARY KEY) WITHOUT ROWID"
+
+_CASCADE = """WITH RECURSIVE down (id) AS (
+        SELECT id FROM temp.going UNION
+        SELECT edges.child FROM down JOIN edges ON edges.parent = down.id
+    ) INSERT OR IGNORE INTO temp.going SELECT id FROM down"""
+
+_LISTED = """SELECT e.id, e.tenant, e.node, e.numbers FROM temp.going JOIN entries e USING (id)
+    ORDER BY e.sequence"""
+
+
+def name(cursor: sqlite3.Cursor, ids: list[str]) -> None:
+    """Name entries in the temporary table `going`."""
+    _empty(cursor)
+    cursor.executemany(
+        "INSERT OR IGNORE INTO temp.going VALUES (?)", [(escape(one),) for one in ids]
+    )
+
+
+def reach(cursor: sqlite3.Cursor, selector: Selector, *, cascade: bool) -> None:
+    """Name in `going` what a selector selects and, with `cascade`, everything built from it.
+
+    A source or an entry named alone is followed through entries that went before, too.
+    """
+    _empty(cursor)
+    clauses, values = where(selector)
+    cursor.execute(
+        f"INSERT INTO temp.going SELECT e.id FROM entries e WHERE {clauses}",  # noqa: S608
+        values,
+    )
+    if not cascade:
+        return
+    if len(values) == 1 and selector.source is not None:
+        cursor.execute(
+            "INSERT OR IGNORE INTO temp.going SELECT child FROM source_edges WHERE element = ?",
+            values,
+        )
+    elif len(values) == 1 and selector.entry is not None:
+        cursor.execute("INSERT OR IGNORE INTO temp.going VALUES (?)", values)
+    cursor.execute(_CASCADE)
+
+
+def gather(cursor: sqlite3.Cursor) -> tuple[Recalled, ...]:
+    """The stored entries among those named in `going`, oldest first."""
+    return tuple(
+        Recalled(entry=unescape(entry), tenant=unescape(tenant), node=node, hop=hop_of(numbers))
+        for entry, tenant, node, numbers in fetch(cursor, _LISTED)
+    )
+
+
+def take_back(
+    cursor: sqlite3.Cursor, pages: SqlitePages, selector: Selector, now: float
+) -> tuple[Recalled, ...]:
+    """Journal the recall, and remove what `going` names."""
+    pages.state.sequence += 1
+    pages.state.epoch = pages.state.recalled = sequence = pages.state.sequence
+    listed = gather(cursor)
+    parts = (selector.source, selector.entry, selector.tenant, selector.tag, selector.writer)
+    more = (selector.subject, selector.model, selector.index, selector.node)
+    texts = [None if part is None else escape(part) for part in parts + more]
+    cursor.execute(
+        "INSERT INTO recalls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (sequence, now, *texts)
+    )
+    cursor.executemany(
+        "INSERT INTO recalled VALUES (?, ?, ?, ?, ?, ?)",
+        [
+            (escape(one.entry), sequence, escape(one.tenant), one.node, one.hop, position)
+            for position, one in enumerate(listed)
+        ],
+    )
+    pages.drop()
+    return listed
+
+
+def receipts(cursor: sqlite3.Cursor, limit: int) -> Iterator[Recall]:
+    """The receipts of past recalls, newest first."""
+    statement = """SELECT sequence, source, entry, tenant, tag, writer, subject, model, "index",
+        node FROM recalls ORDER BY sequence DESC LIMIT ?"""
+    listed = """SELECT entry, tenant, node, hop FROM recalled WHERE recall = ? ORDER BY position"""
+    with lenient(cursor):
+        for sequence, selector in selectors(cursor.execute(statement, (limit,)).fetchall()):
+            rows: list[Any] = cursor.execute(listed, (sequence,)).fetchall()
+            yield Recall(
+                selector=dict(selector.parts()),
+                dry_run=False,
+                entries=tuple(
+                    Recalled(entry=unescape(entry), tenant=unescape(tenant), node=node, hop=hop)
+                    for entry, tenant, node, hop in rows
+                ),
+                sequence=sequence,
+            )
+
+
+def _empty(cursor: sqlite3.Cursor) -> None:
+    cursor.execute(_GOING)
+    cursor.execute("DELETE FROM temp.going")

@@ -1,0 +1,191 @@
+"""The tables of the SQLite store, and how a file is told to be one of ours."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+from pathlib import Path
+
+from stemma.errors import ForeignDatabase, SchemaTooNew, StoreUnavailable
+
+__all__ = ["APPLICATION", "VERSION", "create", "examine"]
+
+APPLICATION = 0x53544D41
+"""`application_id` of our files: "STMA"."""
+
+VERSION = 1
+"""`user_version` of our files."""
+
+_HEADER = 100
+_MAGIC = b"SQLite format 3\x00"
+
+# Texts are as `stemma.stores.text` writes them and compared byte by byte; entries are as
+# `stemma.stores.rows` packs them. Lineages outlive their entries, edges serve to find them
+# from the other end. `id`s are digests, so a clustered table needs one search for an exact read.
+_TABLES = (
+    """CREATE TABLE meta (
+        one INTEGER PRIMARY KEY CHECK (one = 1),
+        sequence INTEGER NOT NULL,
+        epoch INTEGER NOT NULL,
+        recalled INTEGER NOT NULL,
+        forgotten INTEGER NOT NULL
+    )""",
+    "INSERT INTO meta VALUES (1, 0, 0, 0, 0)",
+    """CREATE TABLE entries (
+        id TEXT PRIMARY KEY,
+        tenant TEXT NOT NULL,
+        node TEXT NOT NULL,
+        model TEXT NOT NULL,
+        "index" TEXT NOT NULL,
+        facts TEXT NOT NULL,
+        numbers BLOB NOT NULL,
+        payload BLOB NOT NULL,
+        focus TEXT,
+        checksum INTEGER NOT NULL,
+        sequence INTEGER NOT NULL
+    ) WITHOUT ROWID""",
+    "CREATE INDEX entries_by_sequence ON entries (sequence)",
+    "CREATE INDEX entries_by_tenant ON entries (tenant, node)",
+    "CREATE INDEX entries_by_model ON entries (model) WHERE model <> ''",
+    """CREATE INDEX entries_by_index ON entries ("index") WHERE "index" <> ''""",
+    """CREATE TABLE vectors (
+        sequence INTEGER PRIMARY KEY,
+        entry TEXT NOT NULL UNIQUE,
+        "group" TEXT NOT NULL,
+        vector BLOB NOT NULL,
+        checksum INTEGER NOT NULL
+    )""",
+    """CREATE TABLE removed (
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
+        sequence INTEGER NOT NULL,
+        "group" TEXT NOT NULL,
+        entry TEXT NOT NULL
+    )""",
+    "CREATE TABLE lineages (child TEXT PRIMARY KEY, record TEXT NOT NULL) WITHOUT ROWID",
+    """CREATE TABLE edges (
+        parent TEXT NOT NULL, child TEXT NOT NULL, PRIMARY KEY (parent, child)
+    ) WITHOUT ROWID""",
+    """CREATE TABLE source_edges (
+        element TEXT NOT NULL, child TEXT NOT NULL, PRIMARY KEY (element, child)
+    ) WITHOUT ROWID""",
+    """CREATE TABLE sources (
+        owner TEXT NOT NULL,
+        "index" TEXT NOT NULL,
+        chunk TEXT NOT NULL,
+        content TEXT NOT NULL,
+        seen INTEGER NOT NULL,
+        PRIMARY KEY (owner, "index", chunk)
+    ) WITHOUT ROWID""",
+    """CREATE TABLE labels (
+        name TEXT NOT NULL, value TEXT NOT NULL, entry TEXT NOT NULL,
+        PRIMARY KEY (name, value, entry)
+    ) WITHOUT ROWID""",
+    "CREATE INDEX labels_by_entry ON labels (entry)",
+    """CREATE TABLE recalls (
+        sequence INTEGER PRIMARY KEY,
+        at REAL NOT NULL,
+        source TEXT, entry TEXT, tenant TEXT, tag TEXT, writer TEXT,
+        subject TEXT, model TEXT, "index" TEXT, node TEXT
+    )""",
+    """CREATE TABLE recalled (
+        entry TEXT NOT NULL,
+        recall INTEGER NOT NULL,
+        tenant TEXT NOT NULL,
+        node TEXT NOT NULL,
+        hop INTEGER NOT NULL,
+        position INTEGER NOT NULL,
+        PRIMARY KEY (entry, recall)
+    ) WITHOUT ROWID""",
+    "CREATE INDEX recalled_by_recall ON recalled (recall, position)",
+    """CREATE TABLE judgements (
+        number INTEGER PRIMARY KEY,
+        entry TEXT NOT NULL, value TEXT NOT NULL, verdict TEXT NOT NULL,
+        by TEXT NOT NULL, confidence REAL NOT NULL, at REAL NOT NULL
+    )""",
+    "CREATE INDEX judgements_by_entry ON judgements (entry)",
+    """CREATE TABLE servings (
+        number INTEGER PRIMARY KEY,
+        entry TEXT NOT NULL, tenant TEXT NOT NULL, tier TEXT NOT NULL,
+        similarity REAL NOT NULL, at REAL NOT NULL
+    )""",
+    "CREATE INDEX servings_by_entry ON servings (entry)",
+    """CREATE TABLE counters (
+        tenant TEXT NOT NULL, node TEXT NOT NULL, outcome TEXT NOT NULL,
+        lookups INTEGER NOT NULL, seconds REAL NOT NULL, tokens INTEGER NOT NULL,
+        PRIMARY KEY (tenant, node, outcome)
+    ) WITHOUT ROWID""",
+)
+
+
+def examine(path: Path) -> bool:
+    """Whether there is a database to open; an empty file is made, for its owner only, if not.
+
+    The file's header is read as bytes: SQLite is not let near a file that is not ours.
+
+    Raises:
+        ForeignDatabase: The file is something else.
+        SchemaTooNew: A newer Stemma wrote it.
+        StoreUnavailable: The file cannot be read or made.
+    """
+    try:
+        if not path.exists():
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+            path.chmod(0o600)  # whatever the umask took away
+            return False
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise StoreUnavailable(f"{path} is not a file; name a file for the cache")
+        with path.open("r+b") as file:
+            header = file.read(_HEADER)
+    except OSError as error:
+        raise StoreUnavailable(
+            f"cannot open {path}: {error.strerror}; name a file in a directory that exists and "
+            "that this process may write to"
+        ) from error
+    if not header:
+        return False
+    _recognise(path, header)
+    return True
+
+
+def _recognise(path: Path, header: bytes) -> None:
+    if not header.startswith(_MAGIC) or len(header) < _HEADER:
+        raise ForeignDatabase(
+            f"{path} is not a SQLite database; it was left as it is: name another file"
+        )
+    if int.from_bytes(header[68:72], "big") != APPLICATION:
+        raise ForeignDatabase(
+            f"{path} is a database of another application; it was left as it is: name another file"
+        )
+    refuse_newer(path, int.from_bytes(header[60:64], "big"))
+
+
+def refuse_newer(path: Path, version: int) -> None:
+    """Raise `SchemaTooNew` for a version that is not known here."""
+    if version > VERSION:
+        raise SchemaTooNew(
+            f"{path} has the schema version {version}, and this Stemma knows {VERSION}; it was "
+            "left as it is: upgrade stemma-cache, or name another file"
+        )
+
+
+def create(connection: sqlite3.Connection, path: Path) -> None:
+    """Make the tables, unless another process has just made them.
+
+    The header is written before the switch to WAL, so that it is in the file itself from its first
+    page on; the switch itself is made whenever the file is opened.
+    """
+    connection.execute("BEGIN EXCLUSIVE")
+    try:
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        refuse_newer(path, version)
+        if version == 0:
+            connection.execute("PRAGMA application_id = 1398033729")
+            connection.execute("PRAGMA user_version = 1")
+            for statement in _TABLES:
+                connection.execute(statement)
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise

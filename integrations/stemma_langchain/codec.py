@@ -1,0 +1,212 @@
+"""LangChain's messages, generations and documents as stored values.
+
+Each type that is known has a form of its own: the fields that a reader can see, as JSON. Nothing
+stored is ever revived through LangChain's loader. A message comes back with a fresh id; two
+messages are equal answers when they say the same and call the same tools, whatever their ids.
+"""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from langchain_core.documents import Document
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    BaseMessage,
+    ChatMessage,
+    FunctionMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, Generation, GenerationChunk
+from langchain_core.prompt_values import ChatPromptValue, StringPromptValue
+
+from stemma import CodecError, Form, JsonCodec
+
+__all__ = ["CODEC", "document_text", "fresh_id", "message_text"]
+
+_COMMON = ("content", "additional_kwargs", "response_metadata", "name")
+_AI = ("tool_calls", "invalid_tool_calls", "usage_metadata")
+_TOOL = ("tool_call_id", "artifact", "status")
+
+_process = secrets.token_hex(8)
+_counter = itertools.count()
+
+_plain = JsonCodec("plain/1")
+
+
+def fresh_id() -> str:
+    """A message id that no other message has, in the form of LangChain's own."""
+    return f"lc_run--{_process}-{next(_counter)}"
+
+
+def message_text(message: BaseMessage) -> str:
+    """The text of a message: its content, or the text blocks of it."""
+    content = message.content
+    if isinstance(content, str):
+        return content
+    texts = (
+        block if isinstance(block, str) else block.get("text", "")
+        for block in content
+        if isinstance(block, str) or block.get("type") == "text"
+    )
+    return "".join(text for text in texts if isinstance(text, str))
+
+
+def document_text(document: Document) -> str:
+    """The text of a document."""
+    return document.page_content
+
+
+def _storable(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The parts that can be stored; a provider's live objects among metadata are left out."""
+    kept: dict[str, Any] = {}
+    for key, value in values.items():
+        plain = value.model_dump(mode="json") if hasattr(value, "model_dump") else value
+        try:
+            _plain.encode(plain)
+        except CodecError:
+            continue
+        kept[key] = plain
+    return kept
+
+
+def _dump(fields: tuple[str, ...]) -> Callable[[Any], dict[str, Any]]:
+    def dump(message: Any) -> dict[str, Any]:
+        values = {name: getattr(message, name) for name in fields}
+        values["additional_kwargs"] = _storable(values["additional_kwargs"])
+        values["response_metadata"] = _storable(values["response_metadata"])
+        return {name: value for name, value in values.items() if value not in (None, {}, [])}
+
+    return dump
+
+
+def _load(kind: type[BaseMessage]) -> Callable[[Any], Any]:
+    def load(values: Any) -> Any:
+        return kind(**{"content": "", **values}, id=fresh_id())
+
+    return load
+
+
+def _load_ai(values: Any) -> AIMessage:
+    # What was stored had been validated when it was made, so it is built without doing so again.
+    return AIMessage.model_construct(
+        content=values.get("content", ""),
+        additional_kwargs=values.get("additional_kwargs", {}),
+        response_metadata=values.get("response_metadata", {}),
+        name=values.get("name"),
+        id=fresh_id(),
+        tool_calls=values.get("tool_calls", []),
+        invalid_tool_calls=values.get("invalid_tool_calls", []),
+        usage_metadata=values.get("usage_metadata"),
+    )
+
+
+def _ai_identity(message: Any) -> Any:
+    calls = [{"name": call["name"], "args": call["args"]} for call in message.tool_calls]
+    return [message.content, calls, len(message.invalid_tool_calls), message.name]
+
+
+def _identity(message: Any) -> Any:
+    return [message.content, message.name, getattr(message, "status", None)]
+
+
+def _message(kind: type[BaseMessage], *more: str) -> Form:
+    fields = (*_COMMON, *more)
+    return Form(
+        tag=f"lc.{kind.__name__}",
+        kind=kind,
+        dump=_dump(fields),
+        load=_load(kind),
+        identity=_identity,
+        text=message_text,
+    )
+
+
+def _ai_chunk(values: Any) -> AIMessageChunk:
+    return AIMessageChunk(**{"content": "", **values}, id=fresh_id())
+
+
+def _generation(kind: type[Generation], field: str) -> Form:
+    def dump(generation: Any) -> dict[str, Any]:
+        info = generation.generation_info
+        values = {field: getattr(generation, field)}
+        return values if info is None else {**values, "info": _storable(info)}
+
+    def load(values: Any) -> Any:
+        return kind(**{field: values[field]}, generation_info=values.get("info"))
+
+    return Form(
+        tag=f"lc.{kind.__name__}",
+        kind=kind,
+        dump=dump,
+        load=load,
+        identity=lambda generation: getattr(generation, field),
+        text=lambda generation: generation.text,
+    )
+
+
+def _dump_document(document: Document) -> dict[str, Any]:
+    return {"id": document.id, "text": document.page_content, "metadata": document.metadata}
+
+
+def _load_document(values: Any) -> Document:
+    return Document(id=values["id"], page_content=values["text"], metadata=values["metadata"])
+
+
+FORMS: tuple[Form, ...] = (
+    Form(
+        tag="lc.AIMessage",
+        kind=AIMessage,
+        dump=_dump((*_COMMON, *_AI)),
+        load=_load_ai,
+        identity=_ai_identity,
+        text=message_text,
+    ),
+    Form(
+        tag="lc.AIMessageChunk",
+        kind=AIMessageChunk,
+        dump=_dump((*_COMMON, *_AI, "tool_call_chunks", "chunk_position")),
+        load=_ai_chunk,
+        identity=_ai_identity,
+        text=message_text,
+    ),
+    _message(HumanMessage),
+    _message(SystemMessage),
+    _message(ToolMessage, *_TOOL),
+    _message(FunctionMessage),
+    _message(ChatMessage, "role"),
+    _generation(ChatGeneration, "message"),
+    _generation(ChatGenerationChunk, "message"),
+    _generation(Generation, "text"),
+    _generation(GenerationChunk, "text"),
+    Form(
+        tag="lc.Document",
+        kind=Document,
+        dump=_dump_document,
+        load=_load_document,
+        text=document_text,
+    ),
+    Form(
+        tag="lc.ChatPromptValue",
+        kind=ChatPromptValue,
+        dump=lambda value: list(value.messages),
+        load=lambda messages: ChatPromptValue(messages=messages),
+        text=lambda value: value.to_string(),
+    ),
+    Form(
+        tag="lc.StringPromptValue",
+        kind=StringPromptValue,
+        dump=lambda value: value.text,
+        load=lambda text: StringPromptValue(text=text),
+        text=lambda value: value.text,
+    ),
+)
+
+CODEC = JsonCodec("langchain/1", FORMS)
+"""How every LangChain face writes its values."""

@@ -1,0 +1,279 @@
+"""`LLMCache`: Stemma behind LangChain's own cache interface."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from langchain_core.caches import RETURN_VAL_TYPE, BaseCache
+from langchain_core.messages import AIMessage
+from langchain_core.messages.ai import UsageMetadata
+from langchain_core.outputs import ChatGeneration, Generation
+from stemma.policies.admission import refusal
+
+from stemma import (
+    Asked,
+    Cache,
+    Cost,
+    Frame,
+    Hit,
+    Miss,
+    Query,
+    Request,
+    Ticket,
+    UsageError,
+    count_tokens,
+    frames,
+)
+from stemma_langchain.codec import CODEC, message_text
+from stemma_langchain.prompts import ModelString, Turns, read_model
+from stemma_langchain.runs import take_pending
+
+__all__ = ["LLMCache", "Sampling"]
+
+Sampling = Literal["exact", "never", "meaning"]
+
+TICKETS = 10_000
+"""Calls under way that are remembered between lookup and update."""
+
+MODELS = 1_000
+
+
+class LLMCache(BaseCache):
+    """Caches the model calls of any LangChain model.
+
+    Use it as `set_llm_cache(LLMCache(cache))`, or as `ChatOpenAI(cache=LLMCache(cache))`.
+
+    Everything that LangChain says of the call must be equal: model and parameters, tools, response
+    format, system prompt, earlier turns, images. What may be compared by meaning is the *focus*:
+    in a chain the run's question, else the last user turn (see `read_prompt`). Ids and usage are
+    not part of the key.
+
+    A hit has fresh message ids, usage zero with the saved usage under
+    `response_metadata["stemma"]`, and is a copy each time. Errors, refusals, replies cut off or
+    filtered, and replies empty of text and tool calls are not stored.
+
+    The tenant is the one named by the run's `metadata["tenant"]`, else by `cache.using`, else the
+    cache's default. Without one the call goes through uncached, with one warning.
+
+    Args:
+        cache: The cache.
+        sampling: What to do with calls that say they sample (temperature above 0, or n above 1):
+            `"exact"` (the default) reuses a draw only for the very same call; `"never"` does not
+            cache them; `"meaning"` treats them like any other.
+        life: Base life of what is stored, seconds; by default as the cache's policy says.
+    """
+
+    def __init__(
+        self, cache: Cache, *, sampling: Sampling = "exact", life: float | None = None
+    ) -> None:
+        if sampling not in ("exact", "never", "meaning"):
+            raise UsageError(f'sampling must be "exact", "never" or "meaning", not {sampling!r}')
+        self.cache = cache
+        self.sampling = sampling
+        self.life = life
+        self._models: dict[str, ModelString] = {}
+        self._tickets: OrderedDict[tuple[str, str], list[tuple[tuple[int, int], Ticket]]]
+        self._tickets = OrderedDict()
+        self._lock = threading.Lock()
+
+    def lookup(self, prompt: str, llm_string: str) -> RETURN_VAL_TYPE | None:
+        """The stored generations, or `None`."""
+        query = self._query(prompt, llm_string)
+        if query is None:
+            return None
+        return self._answer(prompt, llm_string, self.cache.calls.look(query))
+
+    async def alookup(self, prompt: str, llm_string: str) -> RETURN_VAL_TYPE | None:
+        """As `lookup`."""
+        query = self._query(prompt, llm_string)
+        if query is None:
+            return None
+        return self._answer(prompt, llm_string, await self.cache.calls.alook(query))
+
+    def update(self, prompt: str, llm_string: str, return_val: RETURN_VAL_TYPE) -> None:
+        """Store generations, if they may be."""
+        ticket = self._ticket(prompt, llm_string, return_val)
+        if ticket is not None:
+            cost = _cost(self.cache, ticket, return_val)
+            self.cache.calls.put(ticket, list(return_val), cost=cost)
+
+    async def aupdate(self, prompt: str, llm_string: str, return_val: RETURN_VAL_TYPE) -> None:
+        """As `update`."""
+        ticket = self._ticket(prompt, llm_string, return_val)
+        if ticket is not None:
+            cost = _cost(self.cache, ticket, return_val)
+            await self.cache.calls.aput(ticket, list(return_val), cost=cost)
+
+    def clear(self, **kwargs: Any) -> None:
+        """Remove the current tenant's model calls.
+
+        Args:
+            **kwargs: As for `Cache.clear`, to name less.
+        """
+        self.cache.clear(**self._named(kwargs))
+
+    async def aclear(self, **kwargs: Any) -> None:
+        """As `clear`."""
+        await self.cache.aclear(**self._named(kwargs))
+
+    # ------------------------------------------------------------------------
+
+    def _named(self, kwargs: dict[str, Any]) -> dict[str, Any]:
+        tenant, _ = self.cache.context(frames.current())
+        return {"tenant": tenant, "node": "call", **kwargs}
+
+    def _query(self, prompt: str, llm_string: str) -> Query | None:
+        model = self._model(llm_string)
+        if model.sampled and self.sampling == "never":
+            return None
+        turns = Turns(prompt)
+        pending = take_pending(turns.last)
+        frame = pending.frame if pending is not None else frames.current()
+        question = frame.focus if frame is not None else None
+        read = turns.read(question, _source_texts(frame))
+        live = pending.live if pending is not None else ()
+        asked = Asked(
+            scope={"model": model.name, "parameters": [llm_string, live]},
+            request=Request(
+                exact=read.exact,
+                focus=read.focus,
+                meaning=not model.sampled or self.sampling == "meaning",
+            ),
+            codec=CODEC,
+            prompt=read.texts,
+            life=self.life,
+            scope_key=(llm_string, live),
+        )
+        query = self.cache.calls.resolve(asked, frame=frame)
+        return None if isinstance(query, Miss) else query
+
+    def _model(self, llm_string: str) -> ModelString:
+        model = self._models.get(llm_string)
+        if model is None:
+            if len(self._models) >= MODELS:
+                self._models.clear()
+            model = self._models[llm_string] = read_model(llm_string)
+        return model
+
+    def _answer(self, prompt: str, llm_string: str, outcome: Hit | Miss) -> list[Generation] | None:
+        if isinstance(outcome, Hit):
+            return _handed_out(outcome)
+        if outcome.ticket is not None:
+            self._remember(prompt, llm_string, outcome.ticket)
+        return None
+
+    def _remember(self, prompt: str, llm_string: str, ticket: Ticket) -> None:
+        with self._lock:
+            waiting = self._tickets.setdefault((prompt, llm_string), [])
+            waiting.append((frames.lane(), ticket))
+            if len(self._tickets) > TICKETS:
+                self._tickets.popitem(last=False)
+
+    def _ticket(self, prompt: str, llm_string: str, return_val: RETURN_VAL_TYPE) -> Ticket | None:
+        """The ticket of the lookup that this update follows, if the value may be stored."""
+        ticket = self._recalled_ticket(prompt, llm_string)
+        if ticket is None:
+            query = self._query(prompt, llm_string)
+            if query is None:
+                return None
+            ticket = _late_ticket(self.cache, query)
+        if not isinstance(return_val, Sequence) or not _admitted(return_val):
+            return None
+        return ticket
+
+    def _recalled_ticket(self, prompt: str, llm_string: str) -> Ticket | None:
+        """Lookup and update of one call run in one thread or task: that tells equal calls apart."""
+        lane = frames.lane()
+        with self._lock:
+            waiting = self._tickets.get((prompt, llm_string))
+            if not waiting:
+                return None
+            mine = [place for place, (where, _) in enumerate(waiting) if where == lane]
+            if not mine and len(waiting) > 1:
+                return None
+            _, ticket = waiting.pop(mine[0] if mine else 0)
+            if not waiting:
+                del self._tickets[prompt, llm_string]
+            return ticket
+
+
+def _source_texts(frame: Frame | None) -> tuple[str, ...]:
+    if frame is None:
+        return ()
+    return tuple(read.text for read in frame.visible() if read.kind == "source")
+
+
+def _late_ticket(cache: Cache, query: Query) -> Ticket:
+    """A ticket for an update without a lookup: what was recalled since its frame began counts."""
+    parts = cache.engine.parts
+    began = query.frame.began.get(id(parts), 0) if query.frame is not None else 0
+    return Ticket(query=query, sequence=began, started=parts.clock.monotonic())
+
+
+def _handed_out(hit: Hit) -> list[Generation]:
+    """A hit's generations, with the note of the hit on each message."""
+    generations: list[Generation] = hit.value
+    note = hit.note()
+    for generation in generations:
+        if isinstance(generation, ChatGeneration) and isinstance(generation.message, AIMessage):
+            _noted(generation.message, note)
+    return generations
+
+
+def _noted(message: AIMessage, note: dict[str, Any]) -> None:
+    saved = message.usage_metadata
+    message.response_metadata["stemma"] = {**note, "saved_usage": saved}
+    message.usage_metadata = UsageMetadata(input_tokens=0, output_tokens=0, total_tokens=0)
+
+
+def _admitted(generations: RETURN_VAL_TYPE) -> bool:
+    """Whether every generation may be stored (see `stemma.policies.admission`)."""
+    return bool(generations) and all(_refusal(generation) is None for generation in generations)
+
+
+def _refusal(generation: Generation) -> str | None:
+    info = generation.generation_info if generation.generation_info is not None else {}
+    if not isinstance(generation, ChatGeneration):
+        return refusal(_finish(info), generation.text, has_tool_calls=False)
+    message = generation.message
+    finish = _finish(message.response_metadata)
+    extra = message.additional_kwargs
+    calls = bool(getattr(message, "tool_calls", None)) or "function_call" in extra
+    return refusal(
+        finish if finish is not None else _finish(info),
+        message_text(message) or ("content" if _has_other_content(message.content) else ""),
+        has_tool_calls=calls,
+        refused=bool(extra.get("refusal")),
+    )
+
+
+def _has_other_content(content: Any) -> bool:
+    return isinstance(content, list) and any(
+        isinstance(block, dict) and block.get("type") not in ("text", "thinking", "reasoning")
+        for block in content
+    )
+
+
+def _finish(metadata: dict[str, Any]) -> str | None:
+    for name in ("finish_reason", "stop_reason", "finishReason", "done_reason"):
+        reason = metadata.get(name)
+        if isinstance(reason, str):
+            return reason
+    return None
+
+
+def _cost(cache: Cache, ticket: Ticket, generations: RETURN_VAL_TYPE) -> Cost:
+    """What a hit will save: the usage that the provider reports, else counted from the texts."""
+    seconds = cache.engine.parts.clock.monotonic() - ticket.started
+    reported = 0
+    for generation in generations:
+        if isinstance(generation, ChatGeneration):
+            usage = getattr(generation.message, "usage_metadata", None)
+            reported = max(reported, int(usage["total_tokens"])) if usage else reported
+    if reported:
+        return Cost(tokens=reported, seconds=seconds)
+    texts = [*ticket.query.prompt, *(generation.text for generation in generations)]
+    return Cost(tokens=sum(count_tokens(text).tokens for text in texts), seconds=seconds)

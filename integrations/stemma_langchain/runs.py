@@ -1,0 +1,328 @@
+"""LangChain's runs as frames.
+
+One callback handler, installed for everybody by a configure hook, sees every run start and end.
+A root run opens a frame; what its retrievers give and what its cached steps read become parents
+of what is stored later in it. A root run inside an explicit `trace` or `hop` is a sub-frame of it.
+Inside a run, a nested run that is not a step of its parent (LangChain tags those) is a sub-frame
+that passes on what it read when it ends; where several of them run side by side, as the items of a
+batch do, none sees what another reads.
+
+The tenant that a run names in its metadata is carried by its frame to the faces that get no
+metadata, such as LangChain's LLM cache.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.documents import Document
+from langchain_core.messages import BaseMessage
+from langchain_core.outputs import ChatGeneration, LLMResult
+from langchain_core.tracers.context import register_configure_hook
+
+from stemma import Frame, Source, content_digest, frames
+
+__all__ = ["Pending", "Runs", "documents_as_sources", "runs", "take_pending"]
+
+MOST = 20_000
+"""Runs that never end (an abandoned stream) are forgotten when there are more than this."""
+
+_STEPS = ("seq:step:", "map:key:", "graph:step:", "branch:", "condition:", "exception:")
+"""Tags that LangChain and LangGraph give to the steps of a run."""
+
+Scalar = str | int | float | bool | None
+
+
+@dataclass(slots=True)
+class _Run:
+    frame: Frame
+    owns: bool
+    lane: tuple[int, int]
+    read_at: Mapping[int, int] = field(default_factory=dict)
+    noted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A model call that has started and will ask the LLM cache next.
+
+    Args:
+        run: The run's id.
+        frame: The frame it belongs to.
+        last: The content of the last message, or the prompt.
+        live: The model's scalar parameters as they are now; LangChain's own string for them is
+            computed once per model and misses later changes.
+    """
+
+    run: UUID
+    frame: Frame
+    last: Any
+    live: tuple[tuple[str, Scalar], ...]
+
+
+_pending: ContextVar[list[Pending] | None] = ContextVar("stemma_langchain_pending", default=None)
+
+
+def take_pending(last: Any) -> Pending | None:
+    """The started call whose last turn has this content; of equal ones, the first to start.
+
+    A turn of several blocks may have been rewritten on its way to the callbacks, so for those the
+    first such call is taken: calls ask the cache in the order in which they start.
+    """
+    waiting = _pending.get()
+    if waiting is None:
+        return None
+    for place, pending in enumerate(waiting):
+        if pending.last == last or not (isinstance(last, str) or isinstance(pending.last, str)):
+            return waiting.pop(place)
+    return None
+
+
+def documents_as_sources(
+    documents: Sequence[Document], *, source_key: str = "source", index: str = ""
+) -> list[tuple[Source, str]]:
+    """Documents as sources, each with its text.
+
+    The chunk's id is the document's `id`, else the hash of its text; the document's id is
+    `metadata[source_key]`, else the chunk's id.
+    """
+    found = []
+    for document in documents:
+        content = content_digest(document.page_content)
+        chunk = document.id if document.id is not None else content
+        named = document.metadata.get(source_key)
+        whole = named if isinstance(named, str) and named != "" else chunk
+        source = Source(document=whole, chunk=chunk, content=content, index=index)
+        found.append((source, document.page_content))
+    return found
+
+
+class Runs(BaseCallbackHandler):
+    """The handler. See the module's text."""
+
+    run_inline = True  # so that context variables set here reach the step itself
+
+    def __init__(self) -> None:
+        self._runs: OrderedDict[UUID, _Run] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def frame_of(self, run_id: UUID | None) -> Frame | None:
+        """The frame of a run that has not ended."""
+        run = self._runs.get(run_id) if run_id is not None else None
+        return None if run is None else run.frame
+
+    def noted(self, run_id: UUID) -> None:
+        """Say that a face has noted a retriever run's documents itself."""
+        run = self._runs.get(run_id)
+        if run is not None:
+            run.noted = True
+
+    # ------------------------------------------------------------------ begin
+
+    def _begin(
+        self,
+        run_id: UUID,
+        parent_run_id: UUID | None,
+        tags: Sequence[str] | None,
+        metadata: Mapping[str, Any] | None,
+        question: Any = None,
+    ) -> _Run:
+        lane = frames.lane()
+        named = metadata.get("tenant") if metadata else None
+        tenant = named if isinstance(named, str) and named != "" else None
+        parent = self._runs.get(parent_run_id) if parent_run_id is not None else None
+        if parent is None:
+            run = _Run(_root_frame(tenant), owns=True, lane=lane)
+            if isinstance(question, str):
+                run.frame.focus = question
+        elif any(tag.startswith(_STEPS) for tag in tags or ()) and (
+            tenant is None or tenant == parent.frame.tenant
+        ):
+            run = _Run(parent.frame, owns=False, lane=lane)
+        else:
+            batch = parent_run_id if lane != parent.lane else None
+            frame = Frame(parent.frame, exports=True, batch=batch, tenant=tenant, of_run=True)
+            run = _Run(frame, owns=True, lane=lane)
+        with self._lock:
+            self._runs[run_id] = run
+            forgotten = self._runs.popitem(last=False)[1] if len(self._runs) > MOST else None
+        if forgotten is not None and forgotten.owns:
+            forgotten.frame.close()
+        frames.enter(run.frame)
+        return run
+
+    def _end(self, run_id: UUID) -> None:
+        with self._lock:
+            run = self._runs.pop(run_id, None)
+        if run is not None and run.owns:
+            run.frame.close()
+        waiting = _pending.get()
+        if waiting:
+            waiting[:] = [pending for pending in waiting if pending.run != run_id]
+
+    def _begin_call(
+        self, run_id: UUID, parent: UUID | None, last: Any, question: Any, named: dict[str, Any]
+    ) -> None:
+        run = self._begin(run_id, parent, named.get("tags"), named.get("metadata"), question)
+        parameters = named.get("invocation_params") or {}
+        live = tuple(
+            (name, value)
+            for name, value in parameters.items()
+            if value is None or isinstance(value, (str, int, float, bool))
+        )
+        waiting = _pending.get()
+        if waiting is None or all(pending.run not in self._runs for pending in waiting):
+            waiting = []
+            _pending.set(waiting)
+        waiting.append(Pending(run_id, run.frame, last, live))
+
+    # -------------------------------------------------------------- callbacks
+
+    def on_chain_start(
+        self,
+        serialized: dict[str, Any] | None,
+        inputs: Any,
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        tags: list[str] | None = None,
+        metadata: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """A chain, graph or lambda begins."""
+        del serialized, kwargs
+        self._begin(run_id, parent_run_id, tags, metadata, inputs)
+
+    def on_tool_start(
+        self,
+        serialized: dict[str, Any] | None,
+        input_str: str,
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        tags: list[str] | None = None,
+        metadata: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """A tool begins."""
+        del serialized, input_str, kwargs
+        self._begin(run_id, parent_run_id, tags, metadata)
+
+    def on_retriever_start(
+        self,
+        serialized: dict[str, Any] | None,
+        query: str,
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        tags: list[str] | None = None,
+        metadata: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """A retriever begins; a recall from here on is later than what it will give."""
+        del serialized, kwargs
+        run = self._begin(run_id, parent_run_id, tags, metadata, query)
+        run.read_at = frames.marks()
+
+    def on_chat_model_start(
+        self,
+        serialized: dict[str, Any] | None,
+        messages: list[list[BaseMessage]],
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """A chat model begins."""
+        del serialized
+        last = messages[0][-1].content if messages and messages[0] else None
+        self._begin_call(run_id, parent_run_id, last, last, kwargs)
+
+    def on_llm_start(
+        self,
+        serialized: dict[str, Any] | None,
+        prompts: list[str],
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """A completion model begins."""
+        del serialized
+        last = prompts[0] if prompts else None
+        self._begin_call(run_id, parent_run_id, last, last, kwargs)
+
+    def on_retriever_end(self, documents: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        """A retriever has given documents: they are sources of what follows."""
+        del kwargs
+        run = self._runs.get(run_id)
+        if run is not None and not run.noted:
+            found = [item for item in documents or () if isinstance(item, Document)]
+            run.frame.read_sources(documents_as_sources(found), run.read_at)
+        self._end(run_id)
+
+    def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:
+        """A model has answered: what it spent is part of what a hit will save."""
+        del kwargs
+        run = self._runs.get(run_id)
+        if run is not None:
+            run.frame.spend(_tokens(response))
+        self._end(run_id)
+
+    def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        """A chain has ended."""
+        del outputs, kwargs
+        self._end(run_id)
+
+    def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        """A tool has ended."""
+        del output, kwargs
+        self._end(run_id)
+
+    def _failed(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
+        """A run has failed."""
+        del error, kwargs
+        self._end(run_id)
+
+    on_chain_error = on_llm_error = on_retriever_error = on_tool_error = _failed
+
+
+def _root_frame(tenant: str | None) -> Frame:
+    """The frame of a root run: under the user's own trace or hop, where one is open."""
+    above = frames.current()
+    while above is not None and above.of_run:
+        # LangChain names the parent of every nested run. One without a parent is not nested, even
+        # if a stream that was opened in the same context is still waiting to be read.
+        above = above.parent
+    if above is None:
+        return Frame(tenant=tenant, of_run=True)
+    return Frame(above, exports=True, batch=("root", id(above)), tenant=tenant, of_run=True)
+
+
+def _tokens(response: LLMResult) -> int:
+    spent = 0
+    for generations in response.generations:
+        for generation in generations:
+            if isinstance(generation, ChatGeneration):
+                usage = getattr(generation.message, "usage_metadata", None) or {}
+                spent += int(usage.get("total_tokens") or 0)
+    return spent
+
+
+runs = Runs()
+"""The one handler of this process."""
+
+register_configure_hook(ContextVar("stemma_langchain_runs", default=runs), inheritable=True)
