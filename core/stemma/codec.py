@@ -121,6 +121,7 @@ class JsonCodec:
         every = (*_BUILT_IN, *forms)
         self._by_kind: Mapping[type, Form] = {form.kind: form for form in every}
         self._by_tag: Mapping[str, Form] = {form.tag: form for form in every}
+        self._loads = json.JSONDecoder(object_hook=self._revived).decode
 
     def encode(self, value: Any) -> Encoded:
         """See `Codec.encode`."""
@@ -143,8 +144,7 @@ class JsonCodec:
                 f"the stored value takes {len(payload)} bytes; more than {MAX_PAYLOAD}"
             )
         try:
-            value = json.loads(payload)
-            return self._read(value, 0) if b'"$"' in payload else value
+            return self._loads(payload.decode("ascii"))
         except CodecError:
             raise
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
@@ -203,16 +203,11 @@ class JsonCodec:
         plain = (form.identity or form.dump)(value)
         return {"$": form.tag, "v": self._identity(plain, depth + 1)}
 
-    def _read(self, value: Any, depth: int) -> Any:
-        if depth > 2 * MAX_DEPTH:
-            raise CodecError("the stored value is nested too deep")
-        if type(value) is list:
-            return [self._read(item, depth + 1) for item in value]
-        if type(value) is not dict:
-            return value
+    def _revived(self, value: dict[str, Any]) -> Any:
+        """A tagged mapping as what it stands for; called from the inside out."""
         if "$" not in value:
-            return {key: self._read(item, depth + 1) for key, item in value.items()}
-        tag, inner = value["$"], self._read(value["v"], depth + 1)
+            return value
+        tag, inner = value["$"], value["v"]
         if tag == "map":
             return {_hashable(key): item for key, item in inner}
         form = self._by_tag.get(tag) if type(tag) is str else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 from langchain_core.caches import RETURN_VAL_TYPE, BaseCache
@@ -200,10 +200,9 @@ class LLMCache(BaseCache):
             return ticket
 
 
-def _source_texts(frame: Frame | None) -> tuple[str, ...]:
-    if frame is None:
-        return ()
-    return tuple(read.text for read in frame.visible() if read.kind == "source")
+def _source_texts(frame: Frame | None) -> Iterator[str]:
+    if frame is not None:
+        yield from (read.text for read in frame.visible() if read.kind == "source")
 
 
 def _late_ticket(cache: Cache, query: Query) -> Ticket:

@@ -8,6 +8,7 @@ completion model it is the text. The other string describes the model: for most 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -61,7 +62,7 @@ class Turns:
             return self._text
         return self._messages[-1].get("content") if self._messages else None
 
-    def read(self, question: str | None, sources: tuple[str, ...] = ()) -> Prompt:
+    def read(self, question: str | None, sources: Iterable[str] = ()) -> Prompt:
         """Tell the question from all else. See `read_prompt`. To be called once."""
         messages = self._messages
         if messages is None:
@@ -77,7 +78,7 @@ class Turns:
         return Prompt(orjson.dumps(messages, option=_SORTED).decode(), focus, texts)
 
 
-def read_prompt(prompt: str, question: str | None, sources: tuple[str, ...] = ()) -> Prompt:
+def read_prompt(prompt: str, question: str | None, sources: Iterable[str] = ()) -> Prompt:
     """Take a prompt apart.
 
     The focus is the run's question where it occurs exactly once in the last user turn; all else in
@@ -93,15 +94,13 @@ def read_prompt(prompt: str, question: str | None, sources: tuple[str, ...] = ()
     return Turns(prompt).read(question, sources)
 
 
-def _of_text(prompt: str, question: str | None, sources: tuple[str, ...]) -> Prompt:
+def _of_text(prompt: str, question: str | None, sources: Iterable[str]) -> Prompt:
     before, focus, after = _split(prompt, question, sources)
     exact = digest("text", prompt if focus is None else "", before, after)
     return Prompt(exact, focus, (prompt,))
 
 
-def _split(
-    said: str, question: str | None, sources: tuple[str, ...]
-) -> tuple[str, str | None, str]:
+def _split(said: str, question: str | None, sources: Iterable[str]) -> tuple[str, str | None, str]:
     if question is not None and question.strip() != "":
         before, found, after = said.partition(question)
         if found and question not in after:

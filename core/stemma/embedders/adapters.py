@@ -117,6 +117,7 @@ class AdaptedEmbedder:
         window: Tokens that the model reads.
     """
 
+    quick = frozenset({"fits"})
     revision: str
     aembed: Callable[[Sequence[str]], Awaitable[Matrix]]
 
@@ -147,6 +148,8 @@ class AdaptedEmbedder:
 
     def fits(self, text: str) -> bool:
         """Whether the text is estimated to be inside the window."""
+        if len(text) > _ASCII_PER_TOKEN * self._window:
+            return False
         plain = len(text) if text.isascii() else sum(map(str.isascii, text))
         return plain / _ASCII_PER_TOKEN + (len(text) - plain) <= self._window
 

@@ -38,7 +38,7 @@ class HashingEmbedder:
         UsageError: `dimensions` is below 8.
     """
 
-    quick = frozenset({"embed"})
+    quick = frozenset({"embed", "fits"})
     revision: str
 
     def __init__(self, dimensions: int = 384) -> None:

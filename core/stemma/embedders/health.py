@@ -162,7 +162,7 @@ class Checked:
         assert native is not None  # noqa: S101 - only reachable where there is one
         if self.dimensions is None:
             # One probing a loop; two loops at once may both probe, which costs a call and no more.
-            if True:
+            async with self._turn():
                 if self._unproven():
                     self._prove(
                         self._first(await native(PROBES), len(PROBES)),

@@ -14,7 +14,9 @@ from stemma.policies.vocabulary import GENERIC, POLARITY, ROLES, canonical, oppo
 
 __all__ = ["GUARDS", "Guarded", "guard"]
 
-DIRECTIONS = frozenset("to from into than before after over under against not without".split())
+DIRECTIONS = frozenset(
+    ["to", "from", "into", "than", "before", "after", "over", "under", "against", "not", "without"]
+)
 """Roles whose exchange turns a question round, whatever else is said."""
 
 SHARE = 0.25
@@ -114,18 +116,22 @@ def _order(one: Symbols, other: Symbols) -> str:
         return ""
     if _exchanged(one, other, ROLES):
         return "two words have exchanged their parts"
-    passive = ("by" in one.function) != ("by" in other.function)
+    passive = _by(one, other) != _by(other, one)
     if one.words == other.words:
         return "the same words, once with 'by'" if passive else ""
     return "" if passive or _moved(one, other) else "the same words in another order"
 
 
+def _by(one: Symbols, other: Symbols) -> bool:
+    """Whether a word stands behind 'by' here, and behind no such word there."""
+    governed = {word for _, word in other.roles}
+    return any(role == "by" and word not in governed for role, word in one.roles)
+
+
 def _reversed(one: Symbols, other: Symbols) -> bool:
     """Whether a word stands behind 'to' in one text and behind 'from' in the other."""
     theirs = other.roles - one.roles
-    return any(
-        (_REVERSED.get(role), word) in theirs for role, word in one.roles - other.roles
-    )
+    return any((_REVERSED.get(role), word) in theirs for role, word in one.roles - other.roles)
 
 
 def _exchanged(one: Symbols, other: Symbols, roles: frozenset[str]) -> bool:
@@ -160,7 +166,7 @@ def _moved(one: Symbols, other: Symbols) -> bool:
     )
 
 
-_SOFT = frozenset("of in for on at with from via".split())
+_SOFT = frozenset(["of", "in", "for", "on", "at", "with", "from", "via"])
 _REVERSED = {"to": "from", "into": "from", "from": "to", "before": "after", "after": "before"}
 
 
@@ -168,7 +174,7 @@ def _words(one: Symbols, other: Symbols) -> str:
     if one.script != other.script:
         return "another script"
     ours, theirs = _differing(one, other)
-    if not (ours and theirs):
+    if ours.isdisjoint(_GENERIC) or theirs.isdisjoint(_GENERIC):
         ours, theirs = ours - _GENERIC, theirs - _GENERIC
     ours |= (one.function - other.function) & _WEIGHTY
     theirs |= (other.function - one.function) & _WEIGHTY
@@ -198,7 +204,24 @@ def _misspelt(one: str, other: str) -> bool:
 
 _WAS = frozenset(map(canonical, ("was", "were")))
 _IS = frozenset(map(canonical, ("is", "are", "am")))
-_WEIGHTY = frozenset(map(canonical, "before after off out under over against until since up down".split()))
+_WEIGHTY = frozenset(
+    map(
+        canonical,
+        [
+            "before",
+            "after",
+            "off",
+            "out",
+            "under",
+            "over",
+            "against",
+            "until",
+            "since",
+            "up",
+            "down",
+        ],
+    )
+)
 _GENERIC = frozenset(map(canonical, GENERIC))
 
 

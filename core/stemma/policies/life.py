@@ -106,9 +106,7 @@ class Prior:
         _check("seconds", self.seconds, low=0.0, open_low=True)
 
 
-def change_rate(
-    checks: int, changes: int, interval: float, prior: Prior | None = None
-) -> float:
+def change_rate(checks: int, changes: int, interval: float, prior: Prior | None = None) -> float:
     """The estimated change rate of a source, per second.
 
     Checks see whether something changed, not how often, so `changes / time` is too low. The
@@ -225,4 +223,6 @@ def _check(
     )
     if not (math.isfinite(value) and inside):
         left, right = "(" if open_low else "[", ")" if open_high or math.isinf(high) else "]"
-        raise UsageError(f"{name} must be a finite number in {left}{low}, {high}{right}, not {value}")
+        raise UsageError(
+            f"{name} must be a finite number in {left}{low}, {high}{right}, not {value}"
+        )

@@ -1,3 +1,4 @@
+# ruff: noqa: PLR2004  (the values of numerals are what they are)
 """Numbers, however they are written: digits, English number words, Chinese numerals.
 
 All forms of one number become one text: `1,000`, `1000`, `one thousand` and `一千` are `"1000"`.
@@ -8,13 +9,41 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-__all__ = ["HAN_NUMERAL", "MONTHS", "ORDINALS", "WORDS", "clock", "date", "digits", "han", "spelled"]
+__all__ = [
+    "HAN_NUMERAL",
+    "MONTHS",
+    "ORDINALS",
+    "WORDS",
+    "clock",
+    "date",
+    "digits",
+    "han",
+    "spelled",
+]
 
-_SMALL = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
-    "fifteen sixteen seventeen eighteen nineteen"
-).split()
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+_SMALL = [
+    "zero",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+    "nineteen",
+]
+_TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
 
 WORDS = (
     {word: value for value, word in enumerate(_SMALL)}
@@ -28,23 +57,49 @@ SCALES = {"hundred": 100, "thousand": 1_000, "million": 1_000_000, "billion": 1_
 ORDINALS = {
     word: value
     for value, word in enumerate(
-        "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split(),
+        [
+            "first",
+            "second",
+            "third",
+            "fourth",
+            "fifth",
+            "sixth",
+            "seventh",
+            "eighth",
+            "ninth",
+            "tenth",
+            "eleventh",
+            "twelfth",
+        ],
         start=1,
     )
 }
 MONTHS = {
     name: value
     for value, names in enumerate(
-        (
-            "january jan,february feb,march mar,april apr,may,june jun,july jul,august aug,"
-            "september sep sept,october oct,november nov,december dec"
-        ).split(","),
+        [
+            "january jan",
+            "february feb",
+            "march mar",
+            "april apr",
+            "may",
+            "june jun",
+            "july jul",
+            "august aug",
+            "september sep sept",
+            "october oct",
+            "november nov",
+            "december dec",
+        ],
         start=1,
     )
     for name in names.split()
 }
 
-_HAN_DIGITS = {sign: value for value, sign in enumerate("〇一二三四五六七八九")} | {"零": 0, "两": 2}
+_HAN_DIGITS = {sign: value for value, sign in enumerate("〇一二三四五六七八九")} | {
+    "零": 0,
+    "两": 2,
+}
 _HAN_SCALES = {"十": 10, "百": 100, "千": 1_000, "万": 10_000, "亿": 100_000_000}
 HAN_NUMERAL = "[〇零一二两三四五六七八九十百千万亿]"
 
@@ -100,7 +155,7 @@ def spelled(words: Sequence[str], start: int) -> tuple[int, int]:
             value = WORDS[word]
             if at > start and (value >= last or (last < 20) or (last < 100 and value > 9)):
                 break
-            part, last = part + value, value if value else 1
+            part, last = part + value, value or 1
         elif not (word == "and" and at + 1 < end and last >= 100 and words[at + 1] in WORDS):
             break
         at += 1
@@ -123,6 +178,6 @@ def han(text: str) -> str:
             total = (total + section + digit or 1) * scale
             section = 0
         else:
-            section += (digit if digit else 1) * scale
+            section += (digit or 1) * scale
         digit = 0
     return str(total + section + digit)

@@ -1,4 +1,4 @@
-"""What kind of thing a text asks for: a person, a time, a reason, a yes or no, …"""
+"""What kind of thing a text asks for: a person, a time, a reason, a yes or no."""
 
 from __future__ import annotations
 
@@ -36,6 +36,10 @@ _NOUNS: dict[str, Kind] = {
     "person": "who",
     "author": "who",
     "writer": "who",
+    "actor": "who",
+    "actress": "who",
+    "singer": "who",
+    "artist": "who",
     "year": "when",
     "date": "when",
     "time": "when",
@@ -54,7 +58,7 @@ _NOUNS: dict[str, Kind] = {
     "price": "much",
     "cost": "much",
 }
-_KEPT = frozenset(["author", "writer"])
+_KEPT = frozenset(["author", "writer", "actor", "actress", "singer", "artist"])
 _HOW: dict[str, Kind] = {"many": "many", "much": "much", "old": "age", "come": "why"}
 _MANNER = STOP | {"to", "should", "about"}
 _SPAN = 4
@@ -118,12 +122,16 @@ def _polar(words: Sequence[str]) -> bool:
     for at, word in enumerate(words):
         if starts and word in AUXILIARIES:
             rest = [one for one in words[at + 1 : at + 4] if one != "please"]
-            asks_for = word in {"can", "could", "would", "will", "may", "do"} and rest[:1] == ["you"]
+            asks_for = word in {"can", "could", "would", "will", "may", "do"} and rest[:1] == [
+                "you"
+            ]
             if asks_for and word == "do":
                 asks_for = rest[1:2] == ["know"]
             way = set(words[at + 1 : at + 5]) & {"way"}
-            return not (asks_for or way or word in {"do", "don't"} and rest[:1] == ["not"])
-        starts = (word in _CLAUSE and "?" in words[at:]) or (starts and word in {"and", "but", "so", "or", "please"})
+            return not (asks_for or way or (word in {"do", "don't"} and rest[:1] == ["not"]))
+        starts = (word in _CLAUSE and "?" in words[at:]) or (
+            starts and word in {"and", "but", "so", "or", "please"}
+        )
     return False
 
 
@@ -141,7 +149,8 @@ def _how(words: Sequence[str], at: int) -> tuple[Kind, frozenset[int]]:
     following = words[at + 1] if at + 1 < len(words) else ""
     if following in _HOW:
         return _HOW[following], frozenset([at + 1])
-    return ("how" if following in _MANNER or not following.isalpha() else "degree"), frozenset()
+    measured = at + 2 < len(words) and words[at + 2] in AUXILIARIES | {"of"}
+    return ("degree" if measured and following not in _MANNER else "how"), frozenset()
 
 
 def _what(words: Sequence[str], at: int) -> tuple[Kind, frozenset[int]]:

@@ -1,4 +1,4 @@
-"""What in a text must agree, whatever its wording: numbers, units, names, negation, order, …
+"""What in a text must agree, whatever its wording: numbers, units, names, negation, order.
 
 `symbols` reads a text once, in two passes: into tokens, then into a `Symbols`. It knows English
 and Chinese; in other languages numbers, literals and the words themselves still count.
@@ -6,19 +6,18 @@ and Chinese; in other languages numbers, literals and the words themselves still
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Literal
 
 from stemma.policies import numerals
+from stemma.policies.chinese import HAN
 from stemma.policies.questions import Kind, asked_for
+from stemma.policies.tokens import HAN_TOKEN, Script, Token, script, tokens
 from stemma.policies.vocabulary import (
     DETERMINERS,
     FILLERS,
-    HAN,
     NEGATIONS,
     PHRASES,
     ROLES,
@@ -30,29 +29,6 @@ from stemma.policies.vocabulary import (
 
 __all__ = ["Symbols", "symbols"]
 
-_HAN_CHARS = "\u3400-\u4dbf\u4e00-\u9fff\u3007"
-_TOKEN = re.compile(
-    rf"""
-    (?P<word> [^\W\d_{_HAN_CHARS}]+ (?:(?:['_.@\\/:-]|\+\+|\#|\d|[^\W\d_{_HAN_CHARS}])*
-              (?:[^\W{_HAN_CHARS}]|\+\+|\#|\(\)))? )
-  | (?P<quote> `[^`\n]{{1,300}}` | "[^"\n]{{1,300}}" | “[^”\n]{{1,300}}” | 「[^」\n]{{1,300}}」
-             | 《[^》\n]{{1,300}}》 | (?<!\w)'[^'\n]{{1,300}}'(?!\w) )
-  | (?P<path> [~.]{{0,2}}/[\w.-]+(?:/[\w.-]+)* | (?<![\w-])--?[A-Za-z][\w-]* | _\w+ )
-  | (?P<date> \d{{4}}[-/.年]\d{{1,2}}[-/.月]\d{{1,2}}(?![\d.]) )
-  | (?P<clock> \d{{1,2}}:\d{{2}}(?::\d{{2}})?(?:\s?[ap]\.?m\b)?(?![\d:]) | \d{{1,2}}\s?[ap]\.?m\b )
-  | (?P<sum> \d+(?:\s?[+*/^×÷=]\s?\d+)+ | \d+(?:\s-\s\d+)+ )
-  | (?P<number> (?:(?<![\w)])[-−])?\d[\d,]*(?:\.\d+)* )
-  | (?P<han> [{_HAN_CHARS}]+ )
-  | (?P<mark> [$€£¥₹%°?!.,;:] )
-    """,
-    re.VERBOSE | re.IGNORECASE,
-)
-_HAN_TOKEN = re.compile(
-    f"(?P<numeral>{numerals.HAN_NUMERAL}+)(?P<measure>[个天年月日号周次元块件本台岁点米人名种条倍折章]|小时|分钟)?"
-    "|(?P<choice>(?P<of>.)不(?P=of))|(?P<known>"
-    + "|".join(sorted(map(re.escape, HAN), key=len, reverse=True))
-    + ")|(?P<sign>.)"
-)
 _MARKS = {"$": "usd", "€": "eur", "£": "gbp", "¥": "jpy", "₹": "inr", "%": "percent", "°": "degree"}
 _SENTENCE = frozenset(".?!;:")
 _REMEMBERED = 2_000
@@ -90,7 +66,7 @@ class Symbols:
     words: tuple[str, ...] = field(default=(), repr=False)
     roles: frozenset[tuple[str, str]] = field(default=frozenset(), repr=False)
     function: frozenset[str] = field(default=frozenset(), repr=False)
-    script: Literal["latin", "han", "other"] = "latin"
+    script: Script = "latin"
     text: str = field(default="", repr=False)
     folded: str = field(default="", repr=False)
 
@@ -113,50 +89,12 @@ def _read(text: str) -> Symbols:
     return reader.done()
 
 
-@dataclass(slots=True)
-class _Token:
-    """One word, number or mark: its kind, its text and the text case-folded."""
-
-    kind: str
-    raw: str
-    low: str
-
-
-def _tokens(text: str) -> Iterator[_Token]:
-    for match in _TOKEN.finditer(text):
-        kind, raw = match.lastgroup or "", match.group()
-        if kind != "word" or raw.isalpha():
-            yield _Token(kind, raw, raw.casefold())
-        else:
-            yield from _odd_word(raw)
-
-
-_IDENTIFIER = re.compile(
-    r".*(?:\(\)|_|@|://|[A-Za-z]\.[A-Za-z]\w+|/.*/|\\|[a-z][A-Z])|[a-z]{1,3}\+\+|[a-z]\#", re.DOTALL
-)
-_CONTRACTED = re.compile(r"'(?:s|m|d|re|ve|ll)$")
-_PARTS = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?|\d+(?:\.\d+)*")
-
-
-def _odd_word(raw: str) -> Iterator[_Token]:
-    """A word with something in it that is no letter: an identifier, or several words."""
-    low = raw.casefold()
-    if _IDENTIFIER.match(raw):
-        yield _Token("path", raw, low)
-        return
-    for part in _PARTS.findall(raw):
-        if part[0].isdigit():
-            yield _Token("number", part, part)
-        else:
-            yield _Token("word", part, _CONTRACTED.sub("", part.casefold()))
-
-
 class _Reader:
     """Goes over the tokens of one text and collects its symbols."""
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.tokens = list(_tokens(text))
+        self.tokens = list(tokens(text))
         self.lows = [token.low for token in self.tokens]
         self.numbers: set[str] = set()
         self.loose: set[str] = set()
@@ -206,7 +144,7 @@ class _Reader:
             words=_commuted(word for word in self.words if word != drop),
             roles=frozenset(self.roles),
             function=frozenset(self.function),
-            script=_script(self.text),
+            script=script(self.text),
             text=self.text,
             folded=self.text.casefold(),
         )
@@ -223,7 +161,12 @@ class _Reader:
             self._add("#" + number)
         self.starts = False
         if at < len(self.lows) and self.lows[at] in {"°", "degrees", "degree"}:
-            at += at + 1 < len(self.lows) and self.lows[at + 1] in {"c", "f", "celsius", "fahrenheit"}
+            at += at + 1 < len(self.lows) and self.lows[at + 1] in {
+                "c",
+                "f",
+                "celsius",
+                "fahrenheit",
+            }
         low = self.lows[at] if at < len(self.lows) else ""
         unit = UNITS_AFTER_NUMBER.get(low) or UNITS.get(low) or _MARKS.get(low)
         if unit is None:
@@ -349,7 +292,7 @@ class _Reader:
             self.switch = len(self.words)
         self._add(word)
 
-    def _named(self, token: _Token, *, starts: bool) -> bool:
+    def _named(self, token: Token, *, starts: bool) -> bool:
         raw = token.raw
         if raw.islower() or self.shouted:
             return False
@@ -374,7 +317,7 @@ class _Reader:
 
     def _han(self, at: int) -> int:
         self.starts = False
-        for match in _HAN_TOKEN.finditer(self.tokens[at].raw):
+        for match in HAN_TOKEN.finditer(self.tokens[at].raw):
             kind, raw = match.lastgroup, match.group()
             if kind in {"numeral", "measure"}:
                 self._han_number(match["numeral"], match["measure"])
@@ -406,25 +349,17 @@ class _Reader:
             self._add(sign)
 
 
-_HAN = re.compile(f"[{_HAN_CHARS}]")
-_NOT_LATIN = re.compile("(?![\u00aa-\u024f])[^\\W\\d_a-zA-Z]")
-
-
-def _script(text: str) -> Literal["latin", "han", "other"]:
-    if text.isascii():
-        return "latin"
-    return "han" if _HAN.search(text) else "other" if _NOT_LATIN.search(text) else "latin"
-
-
 _IMPLIED = {"much": canonical("cost"), "age": canonical("old")}
-_BEFORE_MONTH = frozenset("in of since until till by next last late early mid from".split())
+_BEFORE_MONTH = frozenset(
+    ["in", "of", "since", "until", "till", "by", "next", "last", "late", "early", "mid", "from"]
+)
 
 
 def _plain(number: str) -> bool:
     return number.count(".") < 2 and len(number) < 16
 
 
-def _shouted(tokens: list[_Token]) -> bool:
+def _shouted(tokens: list[Token]) -> bool:
     """Whether capitals say nothing here: most of four or more words have one."""
     words = [token.raw for token in tokens if token.kind == "word"]
     return len(words) > 3 and sum(not word.islower() for word in words) > 0.6 * len(words)

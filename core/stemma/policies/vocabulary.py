@@ -1,4 +1,5 @@
-"""The words that the guards know: small tables, English and Chinese, to be read and extended.
+# ruff: noqa: PLR2004  (numbers of letters in endings)
+"""The English words that the guards know, in small tables, to be read and extended.
 
 Every table is a text with one row a line. Nothing here decides anything.
 """
@@ -9,12 +10,14 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
+from stemma.policies.chinese import ANTONYMS as HAN_ANTONYMS
+from stemma.policies.chinese import lines
+
 __all__ = [
     "AUXILIARIES",
     "DETERMINERS",
     "FILLERS",
     "GENERIC",
-    "HAN",
     "NEGATIONS",
     "PHRASES",
     "POLARITY",
@@ -23,48 +26,57 @@ __all__ = [
     "UNITS",
     "UNITS_AFTER_NUMBER",
     "canonical",
+    "listed",
     "opposite",
 ]
 
-DETERMINERS = frozenset("a an the my your our his her its their this that these those any".split())
-AUXILIARIES = frozenset(
+
+def listed(text: str) -> frozenset[str]:
+    """The words of a text, as a set."""
+    return frozenset(text.split())
+
+
+DETERMINERS = listed("a an the my your our his her its their this that these those any")
+AUXILIARIES = listed(
     "is are was were am be do does did can could will would shall should has have had may might "
     "must isn't aren't wasn't weren't don't doesn't didn't can't couldn't won't wouldn't "
-    "shouldn't hasn't haven't hadn't cannot".split()
+    "shouldn't hasn't haven't hadn't cannot"
 )
 STOP = (
     DETERMINERS
     | AUXILIARIES
-    | frozenset(
+    | listed(
         "i me we us you he she it they them him myself yourself itself there here and or but if "
         "then so as of to in on at for from by with about into onto than through during within via "
         "per across please kindly hi hello hey thanks thank ok just really very actually usually "
         "normally exactly also quite simply some been being get got getting possible able able's "
         "what which who whom whose when where why how s t re ve ll d m let's vs versus such "
-        "one ones someone something anyone too ever even still yet while because whether".split()
+        "one ones someone something anyone too ever even still yet while because whether each every"
     )
 )
-FILLERS = frozenset(
+FILLERS = listed(
     "need want like find list provide retrieve look looking help explain describe define say "
     "share try trying wonder wondering curious understand learn interested know tell show give "
     "let question answer search fetch see understanding want wanted need trying question "
-    "assist assistance information details figure quick wondered".split()
+    "assist assistance information details figure quick wondered"
 )
 """Words that only lead up to what is asked; left out until the first word that is not one."""
 
-GENERIC = frozenset(
-    "command function method formula step process procedure exact actual city server way".split()
+GENERIC = listed(
+    "command function method formula step process procedure exact actual city server way actor "
+    "actress singer artist require need allow permit use contain help mean take find go have"
 )
-"""Nouns that may stand beside a name without changing what is asked ('the git rebase command')."""
+"""Words that one side may have more without asking for anything else: 'the git rebase *command*',
+'how much vitamin C does an orange *contain*'."""
 
-NEGATIONS = frozenset(
+NEGATIONS = listed(
     "not no never without cannot none nothing nobody neither nor unable impossible dont doesnt "
-    "didnt cant wont isnt arent wasnt couldnt shouldnt".split()
+    "didnt cant wont isnt arent wasnt couldnt shouldnt"
 )
 
-ROLES = frozenset(
+ROLES = listed(
     "to from into than before after by over under against of in on at for with via onto about "
-    "without not through since until".split()
+    "without not through since until"
 )
 """Function words that give the words after them a part to play."""
 
@@ -120,7 +132,12 @@ wifi wi-fi
 login signin
 logout signout
 phone telephone
-required require mandatory necessary essential
+required require need needed mandatory necessary essential
+method way
+parcel package
+help helpful
+reduce decrease
+move migrate
 specify indicate define determine
 allow permit
 provide offer supply
@@ -340,68 +357,10 @@ cent cents
 degree degrees
 """
 
-_HAN_SYNONYMS = """
-启用 开启 打开 开通
-关闭 关掉 禁用 停用 关上
-删除 移除 删掉
-修改 更改 更换 变更
-购买 买
-退款 退钱
-重置 重设
-申请 办理
-登录 登陆
-价格 价钱 费用
-"""
-
-_HAN_ANTONYMS = """
-启用 | 关闭
-安装 | 卸载
-导入 | 导出
-上传 | 下载
-登录 | 登出 注销 退出
-允许 支持 同意 | 禁止 拒绝 反对
-增加 提高 增大 | 减少 降低 减小
-添加 新增 | 删除
-开始 | 结束 停止
-最大 最高 最多 最长 最快 | 最小 最低 最少 最短 最慢
-之前 以前 | 之后 以后
-前 | 后
-上 | 下
-左 | 右
-里 内 | 外
-购买 | 卖
-锁定 | 解锁
-加密 | 解密
-今天 | 明天 昨天
-公开 | 私密
-第一 | 最后
-收入 | 支出
-存款 | 取款
-进口 | 出口
-男 | 女
-"""
-
-_HAN_STOP = (
-    "你好 谢谢 告诉 知道 麻烦 请问 一下 我想 想要 我要 可以 能够 需要 怎么样 怎么 如何 怎样 什么时候 什么 哪里 哪儿 多少 "
-    "为什么 是否 有没有 能不能 可不可以 是不是 会不会 能否 还是 一个 操作 的话 的 了 吗 呢 吧 啊 呀 "
-    "是 我 你 您 他 她 它 请 问 想 要 能 会 在 这 那 个 有 就 也 都 很 地 得 和 与 及 把 谁 哪 啥 为 么"
-)
-_HAN_KEEP = (
-    "不同 不过 不但 不仅 不错 不断 不久 不管 不锈钢 未来 没关系 无论 无线 无限 未必 无人机 不动产 "
-    "无锡 特别 别墅 个别 区别 类别 级别 识别 分别 别人 性别 告别"
-)
-_HAN_NEGATION = "不 没有 没 无 未 别 勿 非 不能 不会 不可以 不可 不要 不支持"
-_HAN_ROLES = "从:from 到:to 至:to 比:than 给:for 向:to 被:by 由:by 对:on 用:with"
-
-
-def _lines(table: str) -> list[str]:
-    return [line.strip() for line in table.replace("\\\n", "").splitlines() if line.strip()]
-
-
 _VOWEL = re.compile("[aeiouy]")
 _IRREGULAR_FORMS: Mapping[str, str] = {
     form: row.split()[-1]
-    for line in _lines(_IRREGULAR)
+    for line in lines(_IRREGULAR)
     for row in line.split("|")
     for form in row.split()
 }
@@ -428,7 +387,7 @@ def _stem(word: str) -> str:
 
 
 _SYNONYM_OF: Mapping[str, str] = {
-    _stem(word): _stem(line.split()[0]) for line in _lines(_SYNONYMS) for word in line.split()
+    _stem(word): _stem(line.split()[0]) for line in lines(_SYNONYMS) for word in line.split()
 }
 
 
@@ -441,8 +400,8 @@ def canonical(word: str) -> str:
 
 def _polarity() -> dict[str, frozenset[tuple[int, bool]]]:
     sides: dict[str, set[tuple[int, bool]]] = {}
-    tables = ((_ANTONYMS, canonical), (_HAN_ANTONYMS, str))
-    rows = [(line, form) for table, form in tables for line in _lines(table)]
+    tables = ((_ANTONYMS, canonical), (HAN_ANTONYMS, str))
+    rows = [(line, form) for table, form in tables for line in lines(table)]
     for row, (line, form) in enumerate(rows):
         for side, words in enumerate(line.split("|")):
             for word in words.split():
@@ -464,7 +423,7 @@ def opposite(one: str, other: str) -> bool:
 
 def _phrases() -> dict[str, tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]]:
     found: dict[str, list[tuple[tuple[str, ...], tuple[str, ...]]]] = {}
-    for line in _lines(_PHRASES):
+    for line in lines(_PHRASES):
         left, right = line.split(">")
         first, *rest = left.split()
         found.setdefault(first, []).append((tuple(rest), tuple(right.split())))
@@ -478,7 +437,7 @@ PHRASES = _phrases()
 
 
 def _units(table: str) -> dict[str, str]:
-    return {name: line.split()[0] for line in _lines(table) for name in line.split()}
+    return {name: line.split()[0] for line in lines(table) for name in line.split()}
 
 
 UNITS: Mapping[str, str] = _units(_UNITS)
@@ -486,23 +445,3 @@ UNITS: Mapping[str, str] = _units(_UNITS)
 
 UNITS_AFTER_NUMBER: Mapping[str, str] = _units(_UNITS_AFTER_NUMBER)
 """Names that are a unit only behind a number."""
-
-
-def _han() -> dict[str, tuple[str, str]]:
-    words: dict[str, tuple[str, str]] = {}
-    for line in _lines(_HAN_ANTONYMS):
-        words |= {word: ("word", word) for word in line.replace("|", " ").split()}
-    for line in _lines(_HAN_SYNONYMS):
-        first = line.split()[0]
-        words |= {word: ("word", first) for word in line.split()}
-    words |= {word: ("word", word) for word in _HAN_KEEP.split()}
-    words |= {word: ("stop", word) for word in _HAN_STOP.split()}
-    words |= {word: ("negation", word) for word in _HAN_NEGATION.split()}
-    for pair in _HAN_ROLES.split():
-        word, role = pair.split(":")
-        words[word] = ("role", role)
-    return words
-
-
-HAN: Mapping[str, tuple[str, str]] = _han()
-"""Chinese words that are read whole: their kind (word, stop, negation, role) and meaning."""

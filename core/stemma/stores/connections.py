@@ -218,6 +218,7 @@ class Connections:
                 connection.execute("PRAGMA synchronous = FULL")
             else:
                 connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute("PRAGMA mmap_size = 1073741824")
             connection.execute("PRAGMA cache_size = -16384")
             connection.execute("PRAGMA temp_store = MEMORY")
             connection.execute("PRAGMA cell_size_check = ON")

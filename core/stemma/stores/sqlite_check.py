@@ -74,7 +74,7 @@ def _sound(*row: Any) -> bool:
         unpack_lineage("" if record is None else record, total)
     except Damaged:
         return False
-    return entry.sequence == sequence
+    return bool(entry.sequence == sequence)
 
 
 def _damaged_vectors(cursor: sqlite3.Cursor) -> list[int]:

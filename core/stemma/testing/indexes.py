@@ -176,6 +176,15 @@ class IndexConformance:
         found = index.nearest(log.store, "g", np.array([1, 0, 0], dtype=np.float32), 1)
         assert [near.id for near in found] == ["wide"]
 
+    def test_a_groups_only_vector_may_change_its_length(self, index: Index) -> None:
+        """Replaced within one step of following, with nothing else in the group."""
+        log = ChangeLog()
+        log.put("only", _towards(0))
+        index.nearest(log.store, "g", _towards(0), 1)
+        log.put("only", [0.0, 0.0, 1.0])
+        found = index.nearest(log.store, "g", np.array([0, 0, 1], dtype=np.float32), 1)
+        assert [near.id for near in found] == ["only"]
+
     def test_starts_anew_where_the_log_was_cut(self, index: Index, log: ChangeLog) -> None:
         """A removal that nobody can tell of any more is still followed."""
         index.nearest(log.store, "g", _towards(0), 1)
