@@ -58,6 +58,7 @@ class Engine:
         self.flights = Flights()
         self._looking = Lookup(parts)
         self._putting = Putting(parts, self._looking.embed)
+        self.at_once = self._looking.at_once
         self.lookup = self._looking.lookup
         self.lookup_exact = self._looking.lookup_exact
         self.put = self._putting.put
@@ -73,7 +74,9 @@ class Engine:
             computation: What to do on a miss.
             admit: Called with the value; gives `None`, or the reason for not storing it.
         """
-        outcome = yield from self.lookup(query)
+        outcome: Hit | Miss | None = self.at_once(query)
+        if outcome is None:
+            outcome = yield from self.lookup(query)
         if isinstance(outcome, Hit):
             return Served(value=outcome.value, outcome=outcome)
         if query.mode != "normal":

@@ -17,7 +17,9 @@ from stemma.stores.protocol import Count, Serving, Store
 
 __all__ = ["Journal"]
 
-FULL = 1_000
+FULL = 10_000
+"""A batch this large is written at once."""
+
 MOST = 100_000
 """Servings kept while the store does not take them; beyond it the oldest are dropped."""
 
@@ -25,52 +27,78 @@ EVERY = 1.0
 """Seconds between two batches."""
 
 
+Sums = dict[tuple[str, str, str], tuple[int, float, int]]
+
+_pid = os.getpid
+
+
+def _add(sums: Sums, key: tuple[str, str, str], lookups: int, seconds: float, tokens: int) -> None:
+    counted, spared, words = sums.get(key, (0, 0.0, 0))
+    sums[key] = (counted + lookups, spared + seconds, words + tokens)
+
+
 class Journal:
     """Gathers what happened, and hands it to the store from a thread of its own.
 
     Args:
         store: Where batches go.
-        on_fault: Called with the error when the store refuses a batch; the batch is kept.
+        on_fault: Called with the error when the store refuses a batch; its counters are kept.
     """
 
     def __init__(self, store: Store, on_fault: Callable[[Exception], None]) -> None:
         self._store = store
         self._on_fault = on_fault
-        self._servings: deque[Serving] = deque(maxlen=MOST)
-        self._counts: dict[tuple[str, str, str], tuple[int, float, int]] = {}
+        self._served: deque[tuple[str, str, str, str, float, float, float, int]]
+        self._served = deque(maxlen=MOST)
+        self._counts: Sums = {}
         self._lock = threading.Lock()
         self._writing = threading.Lock()
         self._wake = threading.Event()
         self._thread: threading.Thread | None = None
-        self._pid = os.getpid()
+        self._pid = _pid()
         self._closed = False
 
     def count(
         self, tenant: str, node: str, outcome: str, seconds: float = 0.0, tokens: int = 0
     ) -> None:
         """Count one lookup and what it saved."""
-        key = (tenant, node, outcome)
         with self._lock:
-            lookups, spared, words = self._counts.get(key, (0, 0.0, 0))
-            self._counts[key] = (lookups + 1, spared + seconds, words + tokens)
-        if self._thread is None or self._pid != os.getpid():
+            _add(self._counts, (tenant, node, outcome), 1, seconds, tokens)
+        if self._thread is None or self._pid != _pid():
             self._start()
 
-    def serve(self, serving: Serving) -> None:
-        """Note that an entry was served."""
-        self._servings.append(serving)
-        if len(self._servings) >= FULL:
+    def serve(
+        self,
+        entry: str,
+        tenant: str,
+        node: str,
+        tier: str,
+        similarity: float,
+        at: float,
+        seconds: float,
+        tokens: int,
+    ) -> None:
+        """Note that an entry was served, and what that saved; counted when the batch is written."""
+        self._served.append((entry, tenant, node, tier, similarity, at, seconds, tokens))
+        if self._thread is None or self._pid != _pid():
+            self._start()
+        elif len(self._served) >= FULL:
             self._wake.set()
 
     def flush(self) -> None:
         """Write what has been gathered, now."""
         with self._writing:
+            served = [self._served.popleft() for _ in range(len(self._served))]
             with self._lock:
-                servings = list(self._servings)
-                self._servings.clear()
                 sums, self._counts = self._counts, {}
-            if not servings and not sums:
+            if not served and not sums:
                 return
+            for _, tenant, node, tier, _, _, seconds, tokens in served:
+                _add(sums, (tenant, node, tier), 1, seconds, tokens)
+            servings = [
+                Serving(entry=e, tenant=t, tier=r, similarity=s, at=at)
+                for e, t, _, r, s, at, _, _ in served
+            ]
             counts = [
                 Count(tenant=t, node=n, outcome=o, lookups=c, seconds=s, tokens=w)
                 for (t, n, o), (c, s, w) in sums.items()
@@ -78,23 +106,17 @@ class Journal:
             try:
                 self._store.journal(servings, counts)
             except Exception as error:
-                self._keep(servings, sums)
+                # The sums are kept, with those of the servings; which entries they were is lost.
+                with self._lock:
+                    for key, (lookups, seconds, tokens) in sums.items():
+                        _add(self._counts, key, lookups, seconds, tokens)
                 self._on_fault(error)
-
-    def _keep(
-        self, servings: list[Serving], sums: dict[tuple[str, str, str], tuple[int, float, int]]
-    ) -> None:
-        with self._lock:
-            self._servings.extendleft(reversed(servings[-(MOST - len(self._servings)) :]))
-            for key, (lookups, spared, words) in sums.items():
-                more, later, further = self._counts.get(key, (0, 0.0, 0))
-                self._counts[key] = (lookups + more, spared + later, words + further)
 
     def _start(self) -> None:
         with self._lock:
-            if self._closed or (self._thread is not None and self._pid == os.getpid()):
+            if self._closed or (self._thread is not None and self._pid == _pid()):
                 return
-            self._pid = os.getpid()
+            self._pid = _pid()
             self._thread = threading.Thread(target=self._run, name="stemma-journal", daemon=True)
             self._thread.start()
 

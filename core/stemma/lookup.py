@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
 
 from stemma.codec import Codec
 from stemma.effects import Ask, Steps
@@ -17,9 +17,11 @@ from stemma.parts import Parts, kind_of
 from stemma.policies.threshold import Accepted, Candidate
 from stemma.query import Query
 from stemma.scope import Scope
-from stemma.stores.protocol import Fetched, Serving
+from stemma.stores.protocol import Fetched
 
 __all__ = ["Lookup"]
+
+SAME_REQUEST = "the same request was answered before"
 
 PROOFS = 65_536
 """How many entries' validity is remembered since the last invalidation."""
@@ -43,6 +45,31 @@ class Lookup:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._proofs: OrderedDict[str, tuple[int, int, float | None]] = OrderedDict()
+        self._quick = "get" in parts.store.quick
+
+    def at_once(self, query: Query) -> Hit | None:
+        """The exact hit that needs nothing but one quick read of the store, or `None`.
+
+        The hot path: no steps, no waiting, for sync and async alike. Whatever is not plain (a
+        miss, an entry that must be walked, an error) is left to `lookup`.
+        """
+        if query.mode != "normal" or not self._quick:
+            return None
+        key = query.key.id
+        try:
+            fetched = self._parts.store.get((key,))
+            entry = fetched.entries.get(key)
+            if entry is None:
+                return None
+            now = self._parts.clock.now()
+            if _own_refusal(entry, query.scope, now) or not self._proven(entry, fetched.epoch, now):
+                return None
+            hit = _hit(_Found(entry, query.scope, "exact", 1.0, SAME_REQUEST), query.codec, now)
+        except Exception:
+            return None  # `lookup` meets it again, and tells
+        self._parts.saw(fetched.sequence)
+        self._served(query, hit, fetched.sequence)
+        return hit
 
     def lookup(self, query: Query) -> Steps[Hit | Miss]:
         """Look for a value that may be served."""
@@ -118,7 +145,7 @@ class Lookup:
             if reason is None:
                 reason, detail = yield from self._deep_refusal(entry, fetched.epoch, now)
             if reason is None:
-                found = _Found(entry, scope, "exact", 1.0, "the same request was answered before")
+                found = _Found(entry, scope, "exact", 1.0, SAME_REQUEST)
                 hit = yield from self._read(query, found, now)
                 if isinstance(hit, Hit):
                     return hit
@@ -197,15 +224,8 @@ class Lookup:
 
         The proof made at the put, or at an earlier read, stands while nothing was invalidated.
         """
-        if not entry.derived:
+        if self._proven(entry, epoch, now):
             return None, ""
-        if entry.epoch == epoch and (entry.proven_until is None or now < entry.proven_until):
-            return None, ""
-        proof = self._proofs.get(entry.id)
-        if proof is not None and proof[:2] == (epoch, entry.sequence):
-            until = proof[2]
-            if until is None or now < until:
-                return None, ""
         ancestry = yield Ask(self._parts.store, "ancestry", (entry.id,))
         if ancestry is None:
             return "parent_invalid", "the entry is gone"
@@ -216,23 +236,23 @@ class Lookup:
                 self._proofs.popitem(last=False)
         return validity.reason, validity.detail
 
+    def _proven(self, entry: Entry, epoch: int, now: float) -> bool:
+        if not entry.derived:
+            return True
+        if entry.epoch == epoch and (entry.proven_until is None or now < entry.proven_until):
+            return True
+        proof = self._proofs.get(entry.id)
+        if proof is None or proof[:2] != (epoch, entry.sequence):
+            return False
+        return proof[2] is None or now < proof[2]
+
     def _read(self, query: Query, found: _Found, now: float) -> Steps[Hit | Miss]:
         """The value of an entry that may be served; an unreadable one is removed."""
-        entry = found.entry
         try:
-            value = _decoded(query.codec, entry)
+            return _hit(found, query.codec, now)
         except CodecError as error:
-            yield from self._remove(entry.id)
-            return Miss(reason="unreadable", nearest=entry.id, detail=str(error))
-        return Hit(
-            entry=entry,
-            value=value,
-            tier=found.tier,
-            similarity=found.similarity,
-            age=max(0.0, now - entry.made),
-            why=found.why,
-            probability=found.probability,
-        )
+            yield from self._remove(found.entry.id)
+            return Miss(reason="unreadable", nearest=found.entry.id, detail=str(error))
 
     def _remove(self, id: str) -> Steps[None]:
         try:
@@ -252,18 +272,24 @@ class Lookup:
         if isinstance(found, Miss):
             ticket = Ticket(query=query, sequence=sequence, started=started, vector=vector)
             return self._missed(query, replace(found, ticket=ticket))
-        entry, cost, tenant = found.entry, found.entry.cost, query.scope.tenant
-        at = self._parts.clock.now()
-        self._parts.journal.count(tenant, entry.node, found.tier, cost.seconds, cost.tokens)
-        self._parts.journal.serve(
-            Serving(
-                entry=entry.id, tenant=tenant, tier=found.tier, similarity=found.similarity, at=at
-            )
-        )
-        self._parts.join(query, entry, sequence, query.codec.text(found.value))
-        if self._parts.listeners:
-            self._parts.tell("lookup", query, found.tier, entry, found.similarity, cost=cost)
+        self._served(query, found, sequence)
         return found
+
+    def _served(self, query: Query, hit: Hit, sequence: int) -> None:
+        entry, cost = hit.entry, hit.entry.cost
+        self._parts.journal.serve(
+            entry.id,
+            query.scope.tenant,
+            entry.node,
+            hit.tier,
+            hit.similarity,
+            self._parts.clock.now(),
+            cost.seconds,
+            cost.tokens,
+        )
+        self._parts.join(query, entry, sequence, partial(_said, query.codec, entry.payload))
+        if self._parts.listeners:
+            self._parts.tell("lookup", query, hit.tier, entry, hit.similarity, cost=cost)
 
     def _missed(self, query: Query, miss: Miss) -> Miss:
         self._parts.journal.count(query.scope.tenant, query.scope.node, miss.reason)
@@ -277,10 +303,23 @@ class Lookup:
         return Ticket(query=query, sequence=self._parts.sequence, started=started)
 
 
-def _decoded(codec: Codec, entry: Entry) -> Any:
+def _hit(found: _Found, codec: Codec, now: float) -> Hit:
+    entry = found.entry
     if entry.codec != codec.name:
         raise CodecError(f"written by codec {entry.codec}, not {codec.name}")
-    return codec.decode(entry.payload)
+    return Hit(
+        entry=entry,
+        value=codec.decode(entry.payload),
+        tier=found.tier,
+        similarity=found.similarity,
+        age=max(0.0, now - entry.made),
+        why=found.why,
+        probability=found.probability,
+    )
+
+
+def _said(codec: Codec, payload: bytes) -> str:
+    return codec.text(codec.decode(payload))
 
 
 def _own_refusal(entry: Entry, scope: Scope, now: float) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 from stemma.clock import Clock
@@ -66,13 +67,14 @@ class Parts:
             and focus.strip() != ""
         )
 
-    def join(self, query: Query, entry: Entry, sequence: int, text: str) -> None:
+    def join(
+        self, query: Query, entry: Entry, sequence: int, said: str | Callable[[], str]
+    ) -> None:
         """The entry was read (or made) in the frame: it is a parent of what follows."""
         frame = query.frame
         if frame is None or not query.traced:
             return
-        marks = {id(self): sequence}
-        frame.read(Read("entry", entry.id, marks, value=entry.value, text=text))
+        frame.read(Read("entry", entry.id, {id(self): sequence}, None, entry.value, said))
         if entry.node == "hop":
             frame.steps.append(entry.id)
 

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["Query"]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+# Not frozen: one is made at every lookup, and freezing triples what that costs.
+@dataclass(kw_only=True, slots=True, eq=False)
 class Query:
     """One lookup, with everything about it decided.
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any
 
-from stemma.keys import canonical, digest_text
+from stemma.keys import canonical
 from stemma.scope import Scope
 
 __all__ = ["Key", "Request"]
@@ -20,12 +21,14 @@ class Request:
         focus: The part that may be compared by meaning; `None` if nothing may.
         before: The conversation before it, oldest turn first. For now it must be equal.
         meaning: Whether the focus may be compared by meaning, or only exactly.
+        encoded: The exact part in a canonical encoding of the caller's own, instead of `exact`.
     """
 
     exact: Any = None
     focus: str | None = field(default=None, repr=False)
     before: tuple[str, ...] = field(default=(), repr=False)
     meaning: bool = True
+    encoded: bytes | None = field(default=None, repr=False)
 
     def key(self, scope: Scope) -> Key:
         """The request's key in a scope.
@@ -33,7 +36,11 @@ class Request:
         Raises:
             UnkeyableValue: The exact part has no stable form.
         """
-        return Key.of(scope.partition, canonical([self.exact, list(self.before)]), self.focus)
+        if self.encoded is not None and not self.before:
+            exact = b"e" + self.encoded
+        else:
+            exact = b"c" + canonical([self.exact, self.encoded, list(self.before)]).encode("ascii")
+        return Key.of(scope.partition, exact, self.focus)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +56,11 @@ class Key:
     id: str
 
     @classmethod
-    def of(cls, partition: str, exact: str, focus: str | None) -> Key:
-        """The key of an exact part that is canonical already (see `stemma.keys.canonical`)."""
-        group = digest_text(f"{partition}|{exact}")
-        return cls(partition, group, digest_text(f"{group}|{canonical(focus)}"))
+    def of(cls, partition: str, exact: bytes, focus: str | None) -> Key:
+        """The key of an exact part that is encoded already."""
+        start = partition.encode("ascii")  # of fixed length, so nothing can run into it
+        group = blake2b(start + exact, digest_size=16).hexdigest()
+        asked = b"-" if focus is None else b"+" + focus.encode("utf-8", "surrogatepass")
+        return cls(
+            partition, group, blake2b(group.encode("ascii") + asked, digest_size=16).hexdigest()
+        )

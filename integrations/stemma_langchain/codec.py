@@ -23,12 +23,16 @@ from langchain_core.messages import (
     SystemMessage,
     ToolMessage,
 )
+from langchain_core.messages.base import TextAccessor
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, Generation, GenerationChunk
 from langchain_core.prompt_values import ChatPromptValue, StringPromptValue
 
 from stemma import CodecError, Form, JsonCodec
 
-__all__ = ["CODEC", "document_text", "fresh_id", "message_text"]
+__all__ = ["CODEC", "NOTE", "document_text", "fresh_id", "message_text"]
+
+NOTE = "stemma"
+"""Where the note of a hit is, in a message's response metadata and a document's metadata."""
 
 _COMMON = ("content", "additional_kwargs", "response_metadata", "name")
 _AI = ("tool_calls", "invalid_tool_calls", "usage_metadata")
@@ -67,6 +71,8 @@ def _storable(values: Mapping[str, Any]) -> dict[str, Any]:
     """The parts that can be stored; a provider's live objects among metadata are left out."""
     kept: dict[str, Any] = {}
     for key, value in values.items():
+        if key == NOTE:
+            continue  # of the hit this came from; it says nothing of the next one
         plain = value.model_dump(mode="json") if hasattr(value, "model_dump") else value
         try:
             _plain.encode(plain)
@@ -79,6 +85,9 @@ def _storable(values: Mapping[str, Any]) -> dict[str, Any]:
 def _dump(fields: tuple[str, ...]) -> Callable[[Any], dict[str, Any]]:
     def dump(message: Any) -> dict[str, Any]:
         values = {name: getattr(message, name) for name in fields}
+        note = values["response_metadata"].get(NOTE)
+        if isinstance(note, dict) and "saved_usage" in note:
+            values["usage_metadata"] = note["saved_usage"]  # what the reply itself has cost
         values["additional_kwargs"] = _storable(values["additional_kwargs"])
         values["response_metadata"] = _storable(values["response_metadata"])
         return {name: value for name, value in values.items() if value not in (None, {}, [])}
@@ -93,17 +102,51 @@ def _load(kind: type[BaseMessage]) -> Callable[[Any], Any]:
     return load
 
 
-def _load_ai(values: Any) -> AIMessage:
-    # What was stored had been validated when it was made, so it is built without doing so again.
-    return AIMessage.model_construct(
-        content=values.get("content", ""),
-        additional_kwargs=values.get("additional_kwargs", {}),
-        response_metadata=values.get("response_metadata", {}),
-        name=values.get("name"),
-        id=fresh_id(),
-        tool_calls=values.get("tool_calls", []),
-        invalid_tool_calls=values.get("invalid_tool_calls", []),
-        usage_metadata=values.get("usage_metadata"),
+def _built(kind: type[Any], fields: dict[str, Any]) -> Any:
+    """An object of a pydantic class from fields that were validated before they were stored.
+
+    It goes the way that copying and unpickling go: a third of what validating again would cost.
+    """
+    made = kind.__new__(kind)
+    made.__setstate__(
+        {
+            "__dict__": fields,
+            "__pydantic_fields_set__": set(fields),
+            "__pydantic_extra__": None,
+            "__pydantic_private__": None,
+        }
+    )
+    return made
+
+
+def _load_ai(values: Any) -> Any:
+    given = values.get
+    return _built(
+        AIMessage,
+        {
+            "content": given("content", ""),
+            "additional_kwargs": given("additional_kwargs", {}),
+            "response_metadata": given("response_metadata", {}),
+            "type": "ai",
+            "name": given("name"),
+            "id": fresh_id(),
+            "tool_calls": given("tool_calls", []),
+            "invalid_tool_calls": given("invalid_tool_calls", []),
+            "usage_metadata": given("usage_metadata"),
+        },
+    )
+
+
+def _load_chat_generation(values: Any) -> Any:
+    message = values["message"]
+    return _built(
+        ChatGeneration,
+        {
+            "text": message_text(message),
+            "generation_info": values.get("info"),
+            "type": "ChatGeneration",
+            "message": message,
+        },
     )
 
 
@@ -132,7 +175,9 @@ def _ai_chunk(values: Any) -> AIMessageChunk:
     return AIMessageChunk(**{"content": "", **values}, id=fresh_id())
 
 
-def _generation(kind: type[Generation], field: str) -> Form:
+def _generation(
+    kind: type[Generation], field: str, build: Callable[[Any], Any] | None = None
+) -> Form:
     def dump(generation: Any) -> dict[str, Any]:
         info = generation.generation_info
         values = {field: getattr(generation, field)}
@@ -145,14 +190,15 @@ def _generation(kind: type[Generation], field: str) -> Form:
         tag=f"lc.{kind.__name__}",
         kind=kind,
         dump=dump,
-        load=load,
+        load=load if build is None else build,
         identity=lambda generation: getattr(generation, field),
         text=lambda generation: generation.text,
     )
 
 
 def _dump_document(document: Document) -> dict[str, Any]:
-    return {"id": document.id, "text": document.page_content, "metadata": document.metadata}
+    metadata = {name: value for name, value in document.metadata.items() if name != NOTE}
+    return {"id": document.id, "text": document.page_content, "metadata": metadata}
 
 
 def _load_document(values: Any) -> Document:
@@ -160,6 +206,7 @@ def _load_document(values: Any) -> Document:
 
 
 FORMS: tuple[Form, ...] = (
+    Form(tag="lc.Text", kind=TextAccessor, dump=str, load=TextAccessor, identity=str, text=str),
     Form(
         tag="lc.AIMessage",
         kind=AIMessage,
@@ -181,7 +228,7 @@ FORMS: tuple[Form, ...] = (
     _message(ToolMessage, *_TOOL),
     _message(FunctionMessage),
     _message(ChatMessage, "role"),
-    _generation(ChatGeneration, "message"),
+    _generation(ChatGeneration, "message", _load_chat_generation),
     _generation(ChatGenerationChunk, "message"),
     _generation(Generation, "text"),
     _generation(GenerationChunk, "text"),

@@ -9,9 +9,7 @@ from typing import Any, Literal
 
 from langchain_core.caches import RETURN_VAL_TYPE, BaseCache
 from langchain_core.messages import AIMessage
-from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGeneration, Generation
-from stemma.policies.admission import refusal
 
 from stemma import (
     Asked,
@@ -27,8 +25,9 @@ from stemma import (
     count_tokens,
     frames,
 )
-from stemma_langchain.codec import CODEC, message_text
+from stemma_langchain.codec import CODEC
 from stemma_langchain.prompts import ModelString, Turns, read_model
+from stemma_langchain.replies import mark_message, refused, spent
 from stemma_langchain.runs import take_pending
 
 __all__ = ["LLMCache", "Sampling"]
@@ -138,7 +137,7 @@ class LLMCache(BaseCache):
         asked = Asked(
             scope={"model": model.name, "parameters": [llm_string, live]},
             request=Request(
-                exact=read.exact,
+                encoded=read.exact,
                 focus=read.focus,
                 meaning=not model.sampled or self.sampling == "meaning",
             ),
@@ -180,7 +179,7 @@ class LLMCache(BaseCache):
             if query is None:
                 return None
             ticket = _late_ticket(self.cache, query)
-        if not isinstance(return_val, Sequence) or not _admitted(return_val):
+        if not isinstance(return_val, Sequence) or refused(return_val) is not None:
             return None
         return ticket
 
@@ -218,60 +217,14 @@ def _handed_out(hit: Hit) -> list[Generation]:
     note = hit.note()
     for generation in generations:
         if isinstance(generation, ChatGeneration) and isinstance(generation.message, AIMessage):
-            _noted(generation.message, note)
+            mark_message(generation.message, note)
     return generations
-
-
-def _noted(message: AIMessage, note: dict[str, Any]) -> None:
-    saved = message.usage_metadata
-    message.response_metadata["stemma"] = {**note, "saved_usage": saved}
-    message.usage_metadata = UsageMetadata(input_tokens=0, output_tokens=0, total_tokens=0)
-
-
-def _admitted(generations: RETURN_VAL_TYPE) -> bool:
-    """Whether every generation may be stored (see `stemma.policies.admission`)."""
-    return bool(generations) and all(_refusal(generation) is None for generation in generations)
-
-
-def _refusal(generation: Generation) -> str | None:
-    info = generation.generation_info if generation.generation_info is not None else {}
-    if not isinstance(generation, ChatGeneration):
-        return refusal(_finish(info), generation.text, has_tool_calls=False)
-    message = generation.message
-    finish = _finish(message.response_metadata)
-    extra = message.additional_kwargs
-    calls = bool(getattr(message, "tool_calls", None)) or "function_call" in extra
-    return refusal(
-        finish if finish is not None else _finish(info),
-        message_text(message) or ("content" if _has_other_content(message.content) else ""),
-        has_tool_calls=calls,
-        refused=bool(extra.get("refusal")),
-    )
-
-
-def _has_other_content(content: Any) -> bool:
-    return isinstance(content, list) and any(
-        isinstance(block, dict) and block.get("type") not in ("text", "thinking", "reasoning")
-        for block in content
-    )
-
-
-def _finish(metadata: dict[str, Any]) -> str | None:
-    for name in ("finish_reason", "stop_reason", "finishReason", "done_reason"):
-        reason = metadata.get(name)
-        if isinstance(reason, str):
-            return reason
-    return None
 
 
 def _cost(cache: Cache, ticket: Ticket, generations: RETURN_VAL_TYPE) -> Cost:
     """What a hit will save: the usage that the provider reports, else counted from the texts."""
     seconds = cache.engine.parts.clock.monotonic() - ticket.started
-    reported = 0
-    for generation in generations:
-        if isinstance(generation, ChatGeneration):
-            usage = getattr(generation.message, "usage_metadata", None)
-            reported = max(reported, int(usage["total_tokens"])) if usage else reported
+    reported = spent(generations)
     if reported:
         return Cost(tokens=reported, seconds=seconds)
     texts = [*ticket.query.prompt, *(generation.text for generation in generations)]

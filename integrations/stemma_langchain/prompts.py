@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from stemma import digest
+from stemma import canonical
 
 __all__ = ["NOISE", "ModelString", "Prompt", "Turns", "read_model", "read_prompt"]
 
@@ -32,12 +32,12 @@ class Prompt:
     """A prompt taken apart.
 
     Args:
-        exact: What must be equal, as one text.
+        exact: What must be equal, encoded.
         focus: What may be compared by meaning; `None` if nothing may.
         texts: The texts of all turns, in which earlier reads are recognised.
     """
 
-    exact: str = field(repr=False)
+    exact: bytes = field(repr=False)
     focus: str | None = field(repr=False)
     texts: tuple[str, ...] = field(repr=False)
 
@@ -75,7 +75,7 @@ class Turns:
             before, focus, after = _split(said, question, sources)
             if focus is not None:
                 message["content"] = {"$focus": [before, after]}
-        return Prompt(orjson.dumps(messages, option=_SORTED).decode(), focus, texts)
+        return Prompt(b"m" + orjson.dumps(messages, option=_SORTED), focus, texts)
 
 
 def read_prompt(prompt: str, question: str | None, sources: Iterable[str] = ()) -> Prompt:
@@ -96,7 +96,7 @@ def read_prompt(prompt: str, question: str | None, sources: Iterable[str] = ()) 
 
 def _of_text(prompt: str, question: str | None, sources: Iterable[str]) -> Prompt:
     before, focus, after = _split(prompt, question, sources)
-    exact = digest("text", prompt if focus is None else "", before, after)
+    exact = b"t" + canonical([prompt if focus is None else "", before, after]).encode("ascii")
     return Prompt(exact, focus, (prompt,))
 
 

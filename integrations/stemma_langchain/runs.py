@@ -20,14 +20,16 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
+from weakref import WeakKeyDictionary
 
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage
-from langchain_core.outputs import ChatGeneration, LLMResult
+from langchain_core.outputs import LLMResult
 from langchain_core.tracers.context import register_configure_hook
 
 from stemma import Frame, Source, content_digest, frames
+from stemma_langchain.replies import refused, spent
 
 __all__ = ["Pending", "Runs", "documents_as_sources", "runs", "take_pending"]
 
@@ -86,12 +88,22 @@ def take_pending(last: Any) -> Pending | None:
 
 
 def documents_as_sources(
-    documents: Sequence[Document], *, source_key: str = "source", index: str = ""
+    documents: Sequence[Document],
+    *,
+    source_key: str = "source",
+    index: str = "",
+    owner: str = "",
 ) -> list[tuple[Source, str]]:
     """Documents as sources, each with its text.
 
     The chunk's id is the document's `id`, else the hash of its text; the document's id is
     `metadata[source_key]`, else the chunk's id.
+
+    Args:
+        documents: The documents.
+        source_key: Where their metadata names the document they are a chunk of.
+        index: The identity of the index that vouches for them.
+        owner: Whose they are; empty means the tenant's who reads them.
     """
     found = []
     for document in documents:
@@ -99,7 +111,7 @@ def documents_as_sources(
         chunk = document.id if document.id is not None else content
         named = document.metadata.get(source_key)
         whole = named if isinstance(named, str) and named != "" else chunk
-        source = Source(document=whole, chunk=chunk, content=content, index=index)
+        source = Source(document=whole, chunk=chunk, content=content, owner=owner, index=index)
         found.append((source, document.page_content))
     return found
 
@@ -111,6 +123,7 @@ class Runs(BaseCallbackHandler):
 
     def __init__(self) -> None:
         self._runs: OrderedDict[UUID, _Run] = OrderedDict()
+        self._refused: WeakKeyDictionary[Frame, str] = WeakKeyDictionary()
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -125,10 +138,26 @@ class Runs(BaseCallbackHandler):
         return None if run is None else run.frame
 
     def noted(self, run_id: UUID) -> None:
-        """Say that a face has noted a retriever run's documents itself."""
+        """Say that a face notes the documents of a retriever run, and of those in it, itself."""
         run = self._runs.get(run_id)
         if run is not None:
             run.noted = True
+
+    def own(self, run_id: UUID, question: str | None) -> Frame | None:
+        """Give a run a frame of its own, even where it is a step of another; say its question."""
+        run = self._runs.get(run_id)
+        if run is None:
+            return None
+        if not run.owns:
+            run.frame = Frame(run.frame, exports=True, of_run=True)
+            run.owns = True
+            frames.enter(run.frame)
+        run.frame.focus = question
+        return run.frame
+
+    def refused(self, frame: Frame | None) -> str | None:
+        """Why what came of a frame must not be stored: a reply in it was, say, cut off."""
+        return None if frame is None else self._refused.get(frame)
 
     # ------------------------------------------------------------------ begin
 
@@ -236,6 +265,8 @@ class Runs(BaseCallbackHandler):
         del serialized, kwargs
         run = self._begin(run_id, parent_run_id, tags, metadata, query)
         run.read_at = frames.marks()
+        above = self._runs.get(parent_run_id) if parent_run_id is not None else None
+        run.noted = above is not None and above.noted
 
     def on_chat_model_start(
         self,
@@ -280,7 +311,16 @@ class Runs(BaseCallbackHandler):
         run = self._runs.get(run_id)
         if run is not None:
             run.frame.spend(_tokens(response))
+            self._judge(run.frame, response)
         self._end(run_id)
+
+    def _judge(self, frame: Frame, response: LLMResult) -> None:
+        """A parser drops the finish reason, so it is remembered for whoever stores the answer."""
+        reason = next(filter(None, map(refused, response.generations)), None)
+        above: Frame | None = frame if reason is not None else None
+        while above is not None and reason is not None:
+            self._refused[above] = reason
+            above = above.parent
 
     def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """A chain has ended."""
@@ -313,13 +353,7 @@ def _root_frame(tenant: str | None) -> Frame:
 
 
 def _tokens(response: LLMResult) -> int:
-    spent = 0
-    for generations in response.generations:
-        for generation in generations:
-            if isinstance(generation, ChatGeneration):
-                usage = getattr(generation.message, "usage_metadata", None) or {}
-                spent += int(usage.get("total_tokens") or 0)
-    return spent
+    return sum(spent(generations) for generations in response.generations)
 
 
 runs = Runs()

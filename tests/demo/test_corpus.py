@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -75,12 +76,23 @@ class TestNetworkx:
         assert "Raises:\nNodeNotFound" in page.text
         assert "Edge weight attributes must be numerical." in page.text
 
-    def test_networkx_is_read_and_not_run(self):
+    def test_networkx_is_read_and_not_run(self, tmp_path, monkeypatch):
+        text = "What it does. " * 20
+        source = f'raise SystemExit("was run")\ndef shown():\n    """{text}"""\n'
+        folder(tmp_path, {"algorithms/dag.py": source})
+        spec = SimpleNamespace(submodule_search_locations=[str(tmp_path)])
+        monkeypatch.setattr(module, "find_spec", lambda name: spec)
+        (page,) = networkx_corpus().pages
+        assert page == Page(
+            id="networkx.algorithms.dag.shown", title="networkx.shown", text=text.strip()
+        )
+
+    def test_reading_loads_no_framework(self):
         code = (
             "import sys\n"
             "from stemma_langchain.demo.corpus import networkx_corpus\n"
             "networkx_corpus()\n"
-            "print({'networkx', 'langchain_core', 'langchain_text_splitters'} & sys.modules.keys())"
+            "print({'langchain_core', 'langchain_text_splitters'} & sys.modules.keys())"
         )
         done = subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True

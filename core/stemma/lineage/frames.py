@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import weakref
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -63,17 +63,35 @@ def marks() -> dict[int, int]:
     return {id(ledger): ledger.sequence for ledger in _ledgers}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+# Not frozen: one is made at every hit, and freezing triples what that costs.
+@dataclass(slots=True, eq=False)
 class Read:
-    """Something read in a frame: an entry of one ledger, or a source."""
+    """Something read in a frame: an entry of one ledger, or a source.
+
+    Args:
+        kind: Which of the two.
+        id: The entry's id, or the chunk's.
+        marks: By ledger, the sequence number known when the reading began.
+        source: The source, if it is one.
+        value: The entry's value hash.
+        said: Its text, by which it is recognised in later prompts, or what gives that text.
+        batch: What it has in common with others that do not see it.
+    """
 
     kind: Literal["entry", "source"]
     id: str
     marks: Mapping[int, int]
     source: Source | None = None
     value: str = ""
-    text: str = field(default="", repr=False)
+    said: str | Callable[[], str] = field(default="", repr=False)
     batch: Hashable | None = None
+
+    @property
+    def text(self) -> str:
+        """Its text; worked out only when it is looked for."""
+        if not isinstance(self.said, str):
+            self.said = self.said()
+        return self.said
 
     def identity(self) -> Hashable:
         """What makes two reads the same."""
@@ -183,7 +201,7 @@ class Frame:
     ) -> None:
         """Note documents that came from outside the cache, each with its text."""
         for source, text in sources:
-            self.read(Read("source", source.chunk, read_at, source=source, text=text))
+            self.read(Read("source", source.chunk, read_at, source=source, said=text))
 
     def spend(self, tokens: int, seconds: float = 0.0) -> None:
         """Note what a model call in this frame cost, here and in the frames above."""
@@ -238,7 +256,7 @@ class Frame:
 
 
 def _of_batch(item: Read, batch: Hashable) -> Read:
-    return Read(item.kind, item.id, item.marks, item.source, item.value, item.text, batch)
+    return Read(item.kind, item.id, item.marks, item.source, item.value, item.said, batch)
 
 
 def _occurs(text: str, prompt: tuple[str, ...], least: int) -> bool:

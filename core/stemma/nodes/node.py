@@ -100,11 +100,11 @@ class NodeCache(Generic[Q, P]):
 
     def lookup(self, asked: Q, /, *args: P.args, **kwargs: P.kwargs) -> Hit | Miss:
         """Look for a value that may be served."""
-        return run(self._engine.lookup(self.query(self._ask(asked, *args, **kwargs))))
+        return self.look(self.query(self._ask(asked, *args, **kwargs)))
 
     async def alookup(self, asked: Q, /, *args: P.args, **kwargs: P.kwargs) -> Hit | Miss:
         """As `lookup`."""
-        return await arun(self._engine.lookup(self.query(self._ask(asked, *args, **kwargs))))
+        return await self.alook(self.query(self._ask(asked, *args, **kwargs)))
 
     def put(
         self, ticket: Ticket, value: Any, *, cost: Cost | None = None, confidence: float = 1.0
@@ -222,11 +222,13 @@ class NodeCache(Generic[Q, P]):
 
     def look(self, query: Query) -> Hit | Miss:
         """`lookup` of a question that is resolved already."""
-        return run(self._engine.lookup(query))
+        hit = self._engine.at_once(query)
+        return hit if hit is not None else run(self._engine.lookup(query))
 
     async def alook(self, query: Query) -> Hit | Miss:
         """As `look`."""
-        return await arun(self._engine.lookup(query))
+        hit = self._engine.at_once(query)
+        return hit if hit is not None else await arun(self._engine.lookup(query))
 
     def look_all(self, asked: Sequence[Asked]) -> list[Hit | Miss]:
         """Look many questions up by their exact keys, with one read of the store."""

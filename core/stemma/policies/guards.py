@@ -10,13 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from stemma.policies.symbols import Symbols, symbols
-from stemma.policies.vocabulary import GENERIC, POLARITY, ROLES, canonical, opposite
+from stemma.policies.vocabulary import GENERIC, ROLES, canonical, listed, opposites
 
 __all__ = ["GUARDS", "Guarded", "guard"]
 
-DIRECTIONS = frozenset(
-    ["to", "from", "into", "than", "before", "after", "over", "under", "against", "not", "without"]
-)
+DIRECTIONS = listed("to from into than before after over under against not without")
 """Roles whose exchange turns a question round, whatever else is said."""
 
 SHARE = 0.25
@@ -24,6 +22,13 @@ SHARE = 0.25
 
 FEW = 5
 """Up to this many content words, a text says too little for the similarity to vouch for a word."""
+
+
+LONGEST = 10_000
+"""Texts longer than this, in characters, are compared for equality only."""
+
+_TYPO = 7
+"""The least length of a word in which two exchanged letters count as a slip."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +48,8 @@ def guard(asked: str, stored: str) -> Guarded | None:
     """Why the stored question's answer must not answer this one, or `None` if no guard objects."""
     if asked == stored:
         return None
+    if max(len(asked), len(stored)) > LONGEST:
+        return Guarded("guard:word", f"texts of more than {LONGEST} characters must be equal")
     one, other = symbols(asked), symbols(stored)
     for reason, check in GUARDS.items():
         detail = check(one, other)
@@ -78,15 +85,9 @@ def _negation(one: Symbols, other: Symbols) -> str:
 
 def _antonyms(one: Symbols, other: Symbols) -> str:
     ours, theirs = _differing(one, other)
-    pairs = sum(opposite(mine, their) for mine in ours for their in theirs)
-    if not pairs:
-        ours_function = one.function - other.function
-        theirs_function = other.function - one.function
-        pairs = sum(
-            opposite(mine, their)
-            for mine in ours_function & POLARITY.keys()
-            for their in theirs_function & POLARITY.keys()
-        )
+    pairs = opposites(ours, theirs) or opposites(
+        one.function - other.function, other.function - one.function
+    )
     return f"{pairs} pair{'s' if pairs != 1 else ''} of opposite words" if pairs else ""
 
 
@@ -136,18 +137,16 @@ def _reversed(one: Symbols, other: Symbols) -> bool:
 
 def _exchanged(one: Symbols, other: Symbols, roles: frozenset[str]) -> bool:
     """Whether a role and the places of two words were exchanged: 'X to Y' and 'Y to X'."""
-    ours = [(r, w) for r, w in one.roles - other.roles if r in roles and w in other.words]
-    theirs = [(r, w) for r, w in other.roles - one.roles if r in roles and w in one.words]
+    here = {word: at for at, word in enumerate(one.words)}
+    there = {word: at for at, word in enumerate(other.words)}
+    ours = [(r, w) for r, w in one.roles - other.roles if r in roles and w in there]
+    theirs = [(r, w) for r, w in other.roles - one.roles if r in roles and w in here]
     return any(
-        mine == their and _before(one, word, now) != _before(other, word, now)
+        mine == their and (here[word] < here[now]) != (there[word] < there[now])
         for mine, word in ours
         for their, now in theirs
         if word != now
     )
-
-
-def _before(text: Symbols, word: str, other: str) -> bool:
-    return text.words.index(word) < text.words.index(other)
 
 
 def _moved(one: Symbols, other: Symbols) -> bool:
@@ -166,7 +165,7 @@ def _moved(one: Symbols, other: Symbols) -> bool:
     )
 
 
-_SOFT = frozenset(["of", "in", "for", "on", "at", "with", "from", "via"])
+_SOFT = listed("of in for on at with from via")
 _REVERSED = {"to": "from", "into": "from", "from": "to", "before": "after", "after": "before"}
 
 
@@ -196,7 +195,7 @@ def _past(text: Symbols) -> bool | None:
 
 def _misspelt(one: str, other: str) -> bool:
     """Whether two neighbouring letters inside a long word have changed places."""
-    if len(one) != len(other) or len(one) < 7 or one[0] != other[0]:
+    if len(one) != len(other) or len(one) < _TYPO or one[0] != other[0]:
         return False
     at = next(at for at in range(len(one)) if one[at] != other[at])
     return one[:at] + one[at + 1 : at + 2] + one[at] + one[at + 2 :] == other
@@ -205,22 +204,7 @@ def _misspelt(one: str, other: str) -> bool:
 _WAS = frozenset(map(canonical, ("was", "were")))
 _IS = frozenset(map(canonical, ("is", "are", "am")))
 _WEIGHTY = frozenset(
-    map(
-        canonical,
-        [
-            "before",
-            "after",
-            "off",
-            "out",
-            "under",
-            "over",
-            "against",
-            "until",
-            "since",
-            "up",
-            "down",
-        ],
-    )
+    map(canonical, listed("before after off out under over against until since up down"))
 )
 _GENERIC = frozenset(map(canonical, GENERIC))
 

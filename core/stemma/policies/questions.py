@@ -63,22 +63,22 @@ _HOW: dict[str, Kind] = {"many": "many", "much": "much", "old": "age", "come": "
 _MANNER = STOP | {"to", "should", "about"}
 _SPAN = 4
 _CLAUSE = frozenset(".,;:?!")
+_HAN_PATTERNS: tuple[tuple[Kind, str], ...] = (
+    ("why", "为什么|为何|为啥|怎么会|什么原因"),
+    ("much", "多少钱|什么价|价格是多少"),
+    ("when", "什么时候|何时|几点|哪天|哪年|哪一年|什么时间|多久"),
+    ("where", "哪里|哪儿|何处|在哪|什么地方"),
+    ("many", "多少|几[个天次人条件台本]"),
+    ("age", "多大|几岁"),
+    ("degree", "多[长远高重快]"),
+    ("who", "谁"),
+    ("what", "怎么样"),
+    ("how", "怎么|如何|怎样|怎么办"),
+    ("what", "什么|哪|啥"),
+    ("polar", "吗|是否|能不能|可不可以|有没有|是不是|能否|会不会|行不行|对不对"),
+)
 _HAN: tuple[tuple[Kind, re.Pattern[str]], ...] = tuple(
-    (kind, re.compile(pattern))
-    for kind, pattern in (
-        ("why", "为什么|为何|为啥|怎么会|什么原因"),
-        ("much", "多少钱|什么价|价格是多少"),
-        ("when", "什么时候|何时|几点|哪天|哪年|哪一年|什么时间|多久"),
-        ("where", "哪里|哪儿|何处|在哪|什么地方"),
-        ("many", "多少|几[个天次人条件台本]"),
-        ("age", "多大|几岁"),
-        ("degree", "多[长远高重快]"),
-        ("who", "谁"),
-        ("what", "怎么样"),
-        ("how", "怎么|如何|怎样|怎么办"),
-        ("what", "什么|哪|啥"),
-        ("polar", "吗|是否|能不能|可不可以|有没有|是不是|能否|会不会|行不行|对不对"),
-    )
+    (kind, re.compile(pattern)) for kind, pattern in _HAN_PATTERNS
 )
 
 

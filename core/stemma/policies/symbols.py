@@ -32,6 +32,8 @@ __all__ = ["Symbols", "symbols"]
 _MARKS = {"$": "usd", "€": "eur", "£": "gbp", "¥": "jpy", "₹": "inr", "%": "percent", "°": "degree"}
 _SENTENCE = frozenset(".?!;:")
 _REMEMBERED = 2_000
+_MAX_DIGITS = 15
+_MANY = 4
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -356,13 +358,13 @@ _BEFORE_MONTH = frozenset(
 
 
 def _plain(number: str) -> bool:
-    return number.count(".") < 2 and len(number) < 16
+    return number.count(".") <= 1 and len(number) <= _MAX_DIGITS
 
 
 def _shouted(tokens: list[Token]) -> bool:
     """Whether capitals say nothing here: most of four or more words have one."""
     words = [token.raw for token in tokens if token.kind == "word"]
-    return len(words) > 3 and sum(not word.islower() for word in words) > 0.6 * len(words)
+    return len(words) >= _MANY and sum(not word.islower() for word in words) > 0.6 * len(words)
 
 
 def _commuted(words: Iterator[str]) -> tuple[str, ...]:

@@ -159,8 +159,8 @@ def probability(similarity: float) -> float:
     return 1.0 / (1.0 + math.exp(-(INTERCEPT - SLOPE * math.log(distance + 0.01))))
 
 
-INTERCEPT = -1.0
-SLOPE = 1.5
+INTERCEPT = 0.2
+SLOPE = 0.4
 
 
 def _similarity(value: object) -> float:

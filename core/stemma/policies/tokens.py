@@ -49,6 +49,7 @@ class Token:
 
 
 def tokens(text: str) -> Iterator[Token]:
+    """The tokens of a text that was normalised to NFKC."""
     for match in _TOKEN.finditer(text):
         kind, raw = match.lastgroup or "", match.group()
         if kind != "word" or raw.isalpha():
@@ -71,7 +72,7 @@ def _odd_word(raw: str) -> Iterator[Token]:
         yield Token("path", raw, low)
         return
     for part in _PARTS.findall(raw):
-        if part[0].isdigit():
+        if part[0].isdecimal():
             yield Token("number", part, part)
         else:
             yield Token("word", part, _CONTRACTED.sub("", part.casefold()))
@@ -81,7 +82,8 @@ _HAN = re.compile(f"[{_HAN_CHARS}]")
 _NOT_LATIN = re.compile("(?![\u00aa-\u024f])[^\\W\\d_a-zA-Z]")
 
 
-def script(text: str) -> Literal["latin", "han", "other"]:
+def script(text: str) -> Script:
+    """`han` where a Chinese character occurs, `other` where another letter that is not Latin."""
     if text.isascii():
         return "latin"
     return "han" if _HAN.search(text) else "other" if _NOT_LATIN.search(text) else "latin"

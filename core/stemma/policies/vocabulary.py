@@ -27,7 +27,7 @@ __all__ = [
     "UNITS_AFTER_NUMBER",
     "canonical",
     "listed",
-    "opposite",
+    "opposites",
 ]
 
 
@@ -85,7 +85,8 @@ wrote written write | bought buy | sent send | paid pay | made make | gave given
 built build | sold sell | went gone goes go | lost lose | won win | broke broken break
 chose chosen choose | ran run | grew grown grow | began begun begin | spoke spoken speak
 took taken take | knew known know | drew drawn draw | drove driven drive | held hold | found find
-used using uses use | children child | men man | women woman | people person | feet foot | teeth tooth | mice mouse
+used using uses use | children child | men man | women woman | people person
+feet foot | teeth tooth | mice mouse
 """
 
 _SYNONYMS = """
@@ -413,12 +414,24 @@ POLARITY: Mapping[str, frozenset[tuple[int, bool]]] = _polarity()
 """For each canonical word with an opposite: its rows in the table, and on which side it stands."""
 
 
-def opposite(one: str, other: str) -> bool:
-    """Whether two canonical words say opposite things, by the table or by a negating prefix."""
-    if any((row, not side) in POLARITY.get(other, ()) for row, side in POLARITY.get(one, ())):
-        return True
-    short, long = sorted((one, other), key=len)
-    return len(short) > 3 and long.endswith(short) and long[: -len(short)] in _PREFIXES
+def opposites(ours: frozenset[str], theirs: frozenset[str]) -> int:
+    """How many of our canonical words have an opposite among theirs.
+
+    Opposite by the table, or by a negating prefix ('refundable' and 'non-refundable').
+    """
+    sides = {side for word in theirs for side in POLARITY.get(word, ())}
+    return sum(
+        any((row, not side) in sides for row, side in POLARITY.get(word, ()))
+        or any(_negates(prefix, word, theirs) for prefix in _PREFIXES)
+        for word in ours
+    )
+
+
+def _negates(prefix: str, word: str, theirs: frozenset[str]) -> bool:
+    bare = word.removeprefix(prefix)
+    return (len(word) > 3 and prefix + word in theirs) or (
+        len(word) > len(bare) > 3 and bare in theirs
+    )
 
 
 def _phrases() -> dict[str, tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]]:

@@ -60,7 +60,7 @@ MODULES = tuple(
 """The modules of networkx that are read, without `.py`; one that a release lacks is left out."""
 
 # reStructuredText and numpydoc, made plain.
-SECTION = re.compile(r"^(?P<name>[A-Z][A-Za-z ]+)\n-{3,}$", re.MULTILINE)
+SECTION = re.compile(r"^[ \t]*(?P<name>[A-Z][A-Za-z ]+?)[ \t]*\n[ \t]*-{3,}[ \t]*$", re.MULTILINE)
 LEFT_OUT = frozenset(
     {"example", "examples", "other parameters", "parameters", "references", "see also"}
 )

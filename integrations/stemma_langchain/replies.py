@@ -1,0 +1,125 @@
+"""What a model's reply says of itself: whether it may be stored, what it cost, what a hit saves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from langchain_core.documents import Document
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages.ai import UsageMetadata
+from langchain_core.outputs import ChatGeneration, Generation
+
+from stemma.policies.admission import refusal
+from stemma_langchain.codec import NOTE, message_text
+
+__all__ = ["mark", "mark_message", "refused", "refused_message", "refused_output", "spent"]
+
+_ANSWERS = ("answer", "output", "output_text", "result", "text")
+"""Keys under which chains give the answer itself beside other things."""
+
+
+def refused(generations: Sequence[Generation]) -> str | None:
+    """Why these generations must not be stored, or `None` (see `stemma.policies.admission`)."""
+    if not generations:
+        return "there is no reply"
+    return next(filter(None, map(_refused_generation, generations)), None)
+
+
+def refused_message(message: BaseMessage, info: dict[str, Any] | None = None) -> str | None:
+    """Why a message must not be stored, or `None`.
+
+    Args:
+        message: The message.
+        info: What the provider said beside it.
+    """
+    finish = _finish(message.response_metadata)
+    extra = message.additional_kwargs
+    calls = bool(getattr(message, "tool_calls", None)) or "function_call" in extra
+    return refusal(
+        finish if finish is not None else _finish(info if info is not None else {}),
+        message_text(message) or ("content" if _has_other_content(message.content) else ""),
+        has_tool_calls=calls,
+        refused=bool(extra.get("refusal")),
+    )
+
+
+def refused_output(output: Any) -> str | None:
+    """Why the output of a chain must not be stored, or `None`.
+
+    Nothing, a blank text, an empty mapping or list, a blank answer beside other things, and every
+    model's reply that must not be stored itself.
+    """
+    if output is None:
+        return "the chain gave nothing"
+    if isinstance(output, str):
+        return None if output.strip() else "the answer is empty"
+    if isinstance(output, (dict, list)) and not output:
+        return "the answer is empty"
+    if isinstance(output, dict):
+        for name in _ANSWERS:
+            said = output.get(name)
+            if isinstance(said, str) and not said.strip():
+                return "the answer is empty"
+    replies = (part for part in _parts(output) if isinstance(part, AIMessage))
+    return next(filter(None, map(refused_message, replies)), None)
+
+
+def spent(generations: Iterable[Generation]) -> int:
+    """The tokens that the provider says a call has cost; 0 where it does not say."""
+    reported = 0
+    for generation in generations:
+        if isinstance(generation, ChatGeneration):
+            usage = getattr(generation.message, "usage_metadata", None)
+            reported = max(reported, int(usage.get("total_tokens") or 0)) if usage else reported
+    return reported
+
+
+def mark(value: Any, note: dict[str, Any]) -> Any:
+    """Put the note of a hit on every reply and document in a value that was just read."""
+    for part in _parts(value):
+        if isinstance(part, AIMessage):
+            mark_message(part, note)
+        elif isinstance(part, Document):
+            part.metadata[NOTE] = dict(note)
+    return value
+
+
+def mark_message(message: AIMessage, note: dict[str, Any]) -> None:
+    """Put the note of a hit on a message: it has cost nothing, and says what was saved."""
+    saved = message.usage_metadata
+    message.response_metadata[NOTE] = {**note, "saved_usage": saved}
+    message.usage_metadata = UsageMetadata(input_tokens=0, output_tokens=0, total_tokens=0)
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        for item in value.values():
+            yield from _parts(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _parts(item)
+    else:
+        yield value
+
+
+def _refused_generation(generation: Generation) -> str | None:
+    info = generation.generation_info if generation.generation_info is not None else {}
+    if isinstance(generation, ChatGeneration):
+        return refused_message(generation.message, info)
+    return refusal(_finish(info), generation.text, has_tool_calls=False)
+
+
+def _has_other_content(content: Any) -> bool:
+    return isinstance(content, list) and any(
+        isinstance(block, dict) and block.get("type") not in ("text", "thinking", "reasoning")
+        for block in content
+    )
+
+
+def _finish(metadata: dict[str, Any]) -> str | None:
+    for name in ("finish_reason", "stop_reason", "finishReason", "done_reason"):
+        reason = metadata.get(name)
+        if isinstance(reason, str):
+            return reason
+    return None
