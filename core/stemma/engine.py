@@ -8,23 +8,27 @@ caller's own computation raises is the caller's, and passes through untouched.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from stemma import flight
 from stemma.effects import Ask, Steps
+from stemma.entry import Cost
 from stemma.flight import Flights, Landing
 from stemma.lookup import Lookup
-from stemma.outcome import Hit, Miss, Stored
+from stemma.outcome import Hit, Miss, Stored, Ticket
 from stemma.parts import Parts
 from stemma.put import Putting
 from stemma.query import Query
 from stemma.stores.protocol import Fetched
 
-__all__ = ["Admit", "Computation", "Engine", "Served"]
+__all__ = ["Admit", "Computation", "Engine", "Priced", "Served"]
 
 Admit = Callable[[Any], str | None]
 """Says why a computed value must not be stored; `None` if it may be."""
+
+Priced = Callable[[Ticket], Cost]
+"""Says, once a value is computed, what a hit will save."""
 
 
 class Computation(Protocol):
@@ -65,7 +69,12 @@ class Engine:
         self.put_many = self._putting.put_many
 
     def get_or_compute(
-        self, query: Query, computation: Computation, *, admit: Admit | None = None
+        self,
+        query: Query,
+        computation: Computation,
+        *,
+        admit: Admit | None = None,
+        priced: Priced | None = None,
     ) -> Steps[Served]:
         """Look up, else compute once per key however many ask at once, then put.
 
@@ -73,6 +82,7 @@ class Engine:
             query: What is asked.
             computation: What to do on a miss.
             admit: Called with the value; gives `None`, or the reason for not storing it.
+            priced: Called before the value is stored; by default a hit saves the time it took.
         """
         outcome: Hit | Miss | None = self.at_once(query)
         if outcome is None:
@@ -80,7 +90,7 @@ class Engine:
         if isinstance(outcome, Hit):
             return Served(value=outcome.value, outcome=outcome)
         if query.mode != "normal":
-            return (yield from self._compute(outcome, computation, admit))
+            return (yield from self._compute(outcome, computation, admit, priced))
         key = query.key.id
         turn = yield Ask(self.flights, "join", (key,))
         if turn == "look":
@@ -88,44 +98,60 @@ class Engine:
             if isinstance(outcome, Hit):
                 return Served(value=outcome.value, outcome=outcome)
         if turn != "lead":
-            return (yield from self._compute(outcome, computation, admit))
-        return (yield from self._lead(query, outcome, computation, admit))
+            return (yield from self._compute(outcome, computation, admit, priced))
+        return (yield from self._lead(query, outcome, computation, admit, priced))
 
     def _lead(
-        self, query: Query, miss: Miss, computation: Computation, admit: Admit | None
+        self,
+        query: Query,
+        miss: Miss,
+        computation: Computation,
+        admit: Admit | None,
+        priced: Priced | None,
     ) -> Steps[Served]:
         key = query.key.id
         landing: Landing = "failed"
         held = flight.holding()
         flight.hold(held | {key})
         try:
-            # Somebody may have finished between this caller's lookup and its taking the lead.
-            again = yield from self._recheck(query, miss)
-            if again is not None:
+            again = yield from self._look_again(query, miss)
+            if isinstance(again, Served):
                 landing = "stored"
                 return again
-            served = yield from self._compute(miss, computation, admit)
+            miss = again
+            served = yield from self._compute(miss, computation, admit, priced)
             landing = _landing(served.stored)
             return served
         finally:
             flight.hold(held)
             self.flights.leave(key, landing)
 
-    def _recheck(self, query: Query, miss: Miss) -> Steps[Served | None]:
+    def _look_again(self, query: Query, miss: Miss) -> Steps[Served | Miss]:
+        """Between the lookup and taking the lead somebody may have finished, or recalled.
+
+        Gives what is stored now, or the miss with a ticket of this moment: nothing that the
+        computation will read has been read yet, so what was recalled until now is no objection.
+        """
         try:
             fetched: Fetched = yield Ask(self.parts.store, "get", ([query.key.id],))
         except Exception:
-            return None  # the lookup has reported it already
+            return miss  # the lookup has told of it already
+        ticket = miss.ticket
         entry = fetched.entries.get(query.key.id)
-        if entry is None or miss.ticket is None or entry.sequence <= miss.ticket.sequence:
-            return None
-        hit = yield from self._looking.exact(query, fetched)
-        if not isinstance(hit, Hit):
-            return None
-        self._looking.outcome(query, hit, self.parts.clock.monotonic(), fetched.sequence)
-        return Served(value=hit.value, outcome=hit)
+        if ticket is None:
+            return miss
+        if entry is not None and entry.sequence > ticket.sequence:
+            hit = yield from self._looking.exact(query, fetched)
+            if isinstance(hit, Hit):
+                self._looking.outcome(query, hit, ticket.started, fetched.sequence)
+                return Served(value=hit.value, outcome=hit)
+        self.parts.saw(fetched.sequence)
+        now = self.parts.clock.monotonic()
+        return replace(miss, ticket=replace(ticket, sequence=fetched.sequence, started=now))
 
-    def _compute(self, miss: Miss, computation: Computation, admit: Admit | None) -> Steps[Served]:
+    def _compute(
+        self, miss: Miss, computation: Computation, admit: Admit | None, priced: Priced | None
+    ) -> Steps[Served]:
         value = yield Ask(computation, "compute")
         if miss.ticket is None:
             return Served(value=value, outcome=miss)
@@ -133,7 +159,8 @@ class Engine:
         if refused is not None:
             stored = self._putting.done(miss.ticket, Stored(refused=refused))
         else:
-            stored = yield from self.put(miss.ticket, value)
+            cost = priced(miss.ticket) if priced is not None else None
+            stored = yield from self.put(miss.ticket, value, cost=cost)
         return Served(value=value, outcome=miss, stored=stored)
 
 

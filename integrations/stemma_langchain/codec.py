@@ -107,7 +107,7 @@ def _built(kind: type[Any], fields: dict[str, Any]) -> Any:
 
     It goes the way that copying and unpickling go: a third of what validating again would cost.
     """
-    made = kind.__new__(kind)
+    made: Any = object.__new__(kind)
     made.__setstate__(
         {
             "__dict__": fields,

@@ -20,7 +20,7 @@ ME = id(LEDGER)
 
 
 def entry(name: str, text: str = "", at: int = 1, ledger: int = ME) -> Read:
-    return Read("entry", name, {ledger: at}, value=f"v-{name}", text=text)
+    return Read("entry", name, {ledger: at}, value=f"v-{name}", said=text)
 
 
 def parents(frame: Frame, *prompt: str, own: str = "") -> dict[str, str]:

@@ -94,6 +94,19 @@ class TestServed:
         with pytest.raises(UsageError, match="not running"):
             _ = local.base_url
 
+    def test_it_can_be_stopped_as_soon_as_it_has_started(self):
+        """A stop that reached the server before its loop ran was lost, and waited for ever."""
+        for _ in range(8):
+            LocalModel().start().stop()
+
+    def test_it_can_be_stopped_in_the_middle_of_an_answer(self):
+        with LocalModel() as local:
+            port = port_of(local)
+            pieces = chat_model(local, max_tokens=1000, stop=None).stream("Tell a long story.")
+            next(pieces)
+        assert not listens(port)
+        pieces.close()
+
     def test_a_port_that_is_taken_is_named(self, model):
         taken = port_of(model)
         with pytest.raises(StemmaError, match=f"port {taken}"):

@@ -37,6 +37,7 @@ REFUSED = {
         ("How heavy is it in kg?", "How heavy is it in pounds?"),
         ("Is 5 kg too much?", "Is 5 g too much?"),
         ("Is $100 enough?", "Is €100 enough?"),
+        ("Is 5 kg of luggage free on this flight?", "Is 5 lb of luggage free on this flight?"),
         ("Interest of 5% over 2 years", "Interest of 2% over 5 years"),
     ],
     "guard:negation": [
@@ -52,6 +53,10 @@ REFUSED = {
         ("Turn dark mode on", "Turn dark mode off"),
         ("How do I import contacts?", "How do I export contacts?"),
         ("How do I log in?", "How do I log out?"),
+        (
+            "Please enable automatic nightly backups for our whole production cluster",
+            "We should disable the job that saves everything in our production cluster at night",
+        ),
         ("Is the deposit refundable?", "Is the deposit non-refundable?"),
         ("What happens before the commit?", "What happens after the commit?"),
         ("怎么开启双重验证？", "怎么关闭双重验证？"),
@@ -61,7 +66,15 @@ REFUSED = {
         ("How long does shipping to Canada take?", "How long does shipping to Mexico take?"),
         ("How does `list.append` work?", "How does `list.extend` work?"),
         ("Play the song 'Blue Moon'", "Play the song 'Red Moon'"),
+        ("How do I sort in C++?", "How do I sort in C#?"),
+        ("How do I sort in C?", "How do I sort in C++?"),
+        ("What is the tax in the US?", "What is the tax in the UK?"),
+        ("add the -v flag", "add the -V flag"),
         ("Open /etc/hosts for me", "Open /etc/hostname for me"),
+        (
+            "Which cheap family hotels near the old harbour of Oslo allow pets?",
+            "I look for an affordable pension beside the harbour in Bergen that takes children",
+        ),
     ],
     "guard:question": [
         ("Who founded Apple?", "When was Apple founded?"),
@@ -79,7 +92,7 @@ REFUSED = {
         ("从北京到上海的票", "从上海到北京的票"),
     ],
     "guard:word": [
-        ("What is the function of a TV?", "What is the function of money?"),
+        ("What is the function of a heart?", "What is the function of money?"),
         ("How do I cancel my order?", "How do I cancel my subscription?"),
         ("How do I delete a branch?", "How do I delete a remote branch?"),
         ("Who is the president of France?", "Who was the president of France?"),
@@ -129,7 +142,9 @@ def test_every_reason_is_a_reason_of_a_miss():
         ("What is the default port of Redis?", "What is Redis's default port?"),
         ("Does the warranty cover water?", "Is water covered by the warranty?"),
         ("The difference between TCP and UDP", "The difference between UDP and TCP"),
-        ("How do I configure the firewall?", "How do I cofnigure the firewall?"),
+        ("How do I change the international plan?", "How do I change the internatoinal plan?"),
+        ("What is the tax in the US?", "What is the tax in the United States?"),
+        ("Set an alarm for 5pm", "Set an alarm for 17:00"),
         ("WHY IS MY CARD NOT WORKING", "Why is my card not working?"),
         ("怎么重置密码？", "请问如何重置密码？"),
         ("三天内可以退货吗？", "3天内能退货吗？"),
@@ -168,23 +183,21 @@ def test_a_detail_holds_no_word_of_the_texts(pair):
     objection = guard(*pair)
     if objection is None:
         return
-    own = set(
-        [
-            "numbers",
-            "words",
-            "names",
-            "units",
-            "or",
-            "literals",
-            "on",
-            "one",
-            "side",
-            "only",
-            "two",
-            "against",
-            "have",
-        ]
-    )
+    own = {
+        "numbers",
+        "words",
+        "names",
+        "units",
+        "or",
+        "literals",
+        "on",
+        "one",
+        "side",
+        "only",
+        "two",
+        "against",
+        "have",
+    }
     for text in pair:
         for word in text.replace("?", "").split():
             if len(word) > 4 and word.casefold() not in own:

@@ -45,30 +45,29 @@ def test_a_floor_lifts_up_to_the_base_and_the_bound():
     assert own_life(100, 20, 1.0, floor=500, change_rate=0.01) == pytest.approx(bound)
 
 
-@given(BASE, HOP, SURE, RATE, FLOOR, JITTER, SEED)
-def test_life_never_exceeds_base_nor_bound(base, hop, sure, rate, floor, jitter, seed):
-    life = own_life(base, hop, sure, change_rate=rate, floor=floor, jitter=jitter, seed=seed)
+OTHERS = st.fixed_dictionaries(
+    {"change_rate": RATE, "floor": FLOOR, "jitter": JITTER, "seed": SEED}
+)
+
+
+@given(BASE, HOP, SURE, OTHERS)
+def test_life_never_exceeds_base_nor_bound(base, hop, sure, others):
+    life = own_life(base, hop, sure, **others)
+    rate = others["change_rate"]
     assert 0 <= life <= base
     if rate is not None:
         assert life <= -math.log1p(-0.05) / rate
 
 
-@given(BASE, HOP, SURE, RATE, FLOOR, SEED)
-def test_life_never_rises_with_the_hop(base, hop, sure, rate, floor, seed):
-    def at(hop):
-        return own_life(base, hop, sure, change_rate=rate, floor=floor, seed=seed)
-
-    assert at(hop + 1) <= at(hop)
+@given(BASE, HOP, SURE, OTHERS)
+def test_life_never_rises_with_the_hop(base, hop, sure, others):
+    assert own_life(base, hop + 1, sure, **others) <= own_life(base, hop, sure, **others)
 
 
-@given(BASE, HOP, SURE, SURE, RATE, FLOOR, SEED)
-def test_life_never_falls_with_confidence(base, hop, one, other, rate, floor, seed):
-    low, high = sorted((one, other))
-
-    def at(sure):
-        return own_life(base, hop, sure, change_rate=rate, floor=floor, seed=seed)
-
-    assert at(low) <= at(high)
+@given(BASE, HOP, st.tuples(SURE, SURE), OTHERS)
+def test_life_never_falls_with_confidence(base, hop, confidences, others):
+    low, high = sorted(confidences)
+    assert own_life(base, hop, low, **others) <= own_life(base, hop, high, **others)
 
 
 @given(SEED)

@@ -15,7 +15,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
 from stemma.codec import Codec, JsonCodec
 from stemma.context import Context
 from stemma.effects import arun, run
-from stemma.engine import Admit, Engine, Served
+from stemma.engine import Admit, Engine, Priced, Served
 from stemma.entry import Cost
 from stemma.errors import TenantRequired, UnkeyableValue
 from stemma.lineage import frames
@@ -129,7 +129,7 @@ class NodeCache(Generic[Q, P]):
         self, asked: Q, compute: Callable[[], Any], /, *args: P.args, **kwargs: P.kwargs
     ) -> Served:
         """Look up, else compute and put. What `compute` raises passes through, unstored."""
-        return self._serve(self.query(self._ask(asked, *args, **kwargs)), compute, None)
+        return self._serve(self.query(self._ask(asked, *args, **kwargs)), compute)
 
     async def aget_or_compute(
         self,
@@ -141,7 +141,7 @@ class NodeCache(Generic[Q, P]):
     ) -> Served:
         """As `get_or_compute`; a `compute` that is not a coroutine function runs in a thread."""
         query = self.query(self._ask(asked, *args, **kwargs))
-        return await self._aserve(query, compute, None)
+        return await self._aserve(query, compute)
 
     # What follows is for wrappers, which build their `Asked` themselves.
 
@@ -251,7 +251,12 @@ class NodeCache(Generic[Q, P]):
         return await arun(self._engine.put_many(list(values)))
 
     def serve(
-        self, asked: Asked, compute: Callable[[], Any], *, admit: Admit | None = None
+        self,
+        asked: Asked,
+        compute: Callable[[], Any],
+        *,
+        admit: Admit | None = None,
+        priced: Priced | None = None,
     ) -> Served:
         """`get_or_compute` for wrappers: without a tenant or a stable key it only computes.
 
@@ -259,26 +264,50 @@ class NodeCache(Generic[Q, P]):
             asked: The question.
             compute: What to do on a miss.
             admit: Called with the value; gives `None`, or the reason for not storing it.
+            priced: Called before the value is stored; by default a hit saves the time it took.
         """
         query = self.resolve(asked)
         if isinstance(query, Miss):
             return Served(value=compute(), outcome=query)
-        return self._serve(query, compute, admit)
+        return self._serve(query, compute, admit, priced)
 
-    async def aserve(self, asked: Asked, compute: Compute, *, admit: Admit | None = None) -> Served:
+    async def aserve(
+        self,
+        asked: Asked,
+        compute: Compute,
+        *,
+        admit: Admit | None = None,
+        priced: Priced | None = None,
+    ) -> Served:
         """As `serve`."""
         query = self.resolve(asked)
         if isinstance(query, Miss):
             value = compute()
             return Served(value=await value if inspect.isawaitable(value) else value, outcome=query)
-        return await self._aserve(query, compute, admit)
+        return await self._aserve(query, compute, admit, priced)
 
-    def _serve(self, query: Query, compute: Callable[[], Any], admit: Admit | None) -> Served:
-        return run(self._engine.get_or_compute(query, _Computation(query, compute), admit=admit))
+    def _serve(
+        self,
+        query: Query,
+        compute: Callable[[], Any],
+        admit: Admit | None = None,
+        priced: Priced | None = None,
+    ) -> Served:
+        computation = _Computation(query, compute)
+        return run(self._engine.get_or_compute(query, computation, admit=admit, priced=priced))
 
-    async def _aserve(self, query: Query, compute: Compute, admit: Admit | None) -> Served:
+    async def _aserve(
+        self,
+        query: Query,
+        compute: Compute,
+        admit: Admit | None = None,
+        priced: Priced | None = None,
+    ) -> Served:
         kind = _AsyncComputation if inspect.iscoroutinefunction(compute) else _Computation
-        return await arun(self._engine.get_or_compute(query, kind(query, compute), admit=admit))
+        computation = kind(query, compute)
+        return await arun(
+            self._engine.get_or_compute(query, computation, admit=admit, priced=priced)
+        )
 
 
 def _merged(resolved: Sequence[Query | Miss], outcomes: Sequence[Hit | Miss]) -> list[Hit | Miss]:

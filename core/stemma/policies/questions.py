@@ -149,7 +149,7 @@ def _how(words: Sequence[str], at: int) -> tuple[Kind, frozenset[int]]:
     following = words[at + 1] if at + 1 < len(words) else ""
     if following in _HOW:
         return _HOW[following], frozenset([at + 1])
-    measured = at + 2 < len(words) and words[at + 2] in AUXILIARIES | {"of"}
+    measured = at + 2 < len(words) and words[at + 2] in AUXILIARIES | {"of", "away"}
     return ("degree" if measured and following not in _MANNER else "how"), frozenset()
 
 

@@ -29,11 +29,14 @@ from stemma.policies.vocabulary import (
 
 __all__ = ["Symbols", "symbols"]
 
+_SHORT_NAMES = {"US": "usa", "IT": "informatics"}
+_LINKS = frozenset({"and", "or", "vs", "versus"})
 _MARKS = {"$": "usd", "€": "eur", "£": "gbp", "¥": "jpy", "₹": "inr", "%": "percent", "°": "degree"}
 _SENTENCE = frozenset(".?!;:")
 _REMEMBERED = 2_000
 _MAX_DIGITS = 15
 _MANY = 4
+_MOSTLY = 0.8
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,7 +52,7 @@ class Symbols:
         names: Canonical words written like a name: capitalised inside a sentence, or an acronym.
         literals: Code, quoted strings, identifiers, paths, addresses, as they are written.
         question: What kind of thing is asked for.
-        words: The content words, canonical, in order, numbers among them as `#5`.
+        words: The content words, canonical, in order; numbers and units among them as `#5`.
         roles: Function words with each word they govern, such as `("from", "pari")`.
         function: The function words, for those that have opposites (on, off).
         script: `latin`; `han` where a Chinese character occurs; `other` for other letters.
@@ -179,7 +182,7 @@ class _Reader:
 
     def _unit(self, unit: str) -> None:
         self.units.add(unit)
-        self._add(unit)
+        self._add("#" + unit)
 
     def _number(self, at: int) -> int:
         number = numerals.digits(self.tokens[at].raw)
@@ -234,7 +237,7 @@ class _Reader:
                 self.quantities.add((numerals.digits(following.raw), _MARKS[raw]))
                 self.units.add(_MARKS[raw])
                 after = self._number(at + 1)
-                self._add(_MARKS[raw])
+                self._add("#" + _MARKS[raw])
                 return after
             if raw != "°":
                 self._unit(_MARKS[raw])
@@ -245,8 +248,13 @@ class _Reader:
 
     def _word(self, at: int) -> int:
         token = self.tokens[at]
-        low = token.low
+        low = token.low if self.shouted else _SHORT_NAMES.get(token.raw, token.low)
         starts, self.starts = self.starts, False
+        if low in _SILENT:
+            self.function.add(_SILENT[low])
+            if low not in DETERMINERS:
+                self.role = ""
+            return at + 1
         if low in PHRASES:
             for rest, replacement in PHRASES[low]:
                 end = at + 1 + len(rest)
@@ -281,7 +289,7 @@ class _Reader:
         self.function.add(canonical(low))
         if low in ROLES:
             self.role = low
-        elif low in {"and", "or", "vs", "versus"}:
+        elif low in _LINKS:
             self.words.append("&")
         elif low not in DETERMINERS:
             self.role = ""
@@ -298,7 +306,7 @@ class _Reader:
         raw = token.raw
         if raw.islower() or self.shouted:
             return False
-        return (len(raw) > 1 and raw.isupper()) or (not starts and raw[0].isupper())
+        return not (raw[0].islower() if not starts else raw[1:].islower() or len(raw) == 1)
 
     def _counting(self, at: int, low: str) -> int:
         """A number word, ordinal or month at `at`; gives `at` back where it is none of them."""
@@ -351,6 +359,13 @@ class _Reader:
             self._add(sign)
 
 
+_SILENT = {
+    word: canonical(word)
+    for word in STOP - ROLES - NEGATIONS - PHRASES.keys() - numerals.WORDS.keys() - _LINKS
+    if word not in numerals.MONTHS and not word.endswith("n't") and word not in {"on", "off"}
+}
+"""Function words that do nothing but stand there, with their canonical form."""
+
 _IMPLIED = {"much": canonical("cost"), "age": canonical("old")}
 _BEFORE_MONTH = frozenset(
     ["in", "of", "since", "until", "till", "by", "next", "last", "late", "early", "mid", "from"]
@@ -364,7 +379,7 @@ def _plain(number: str) -> bool:
 def _shouted(tokens: list[Token]) -> bool:
     """Whether capitals say nothing here: most of four or more words have one."""
     words = [token.raw for token in tokens if token.kind == "word"]
-    return len(words) >= _MANY and sum(not word.islower() for word in words) > 0.6 * len(words)
+    return len(words) >= _MANY and sum(not word.islower() for word in words) > _MOSTLY * len(words)
 
 
 def _commuted(words: Iterator[str]) -> tuple[str, ...]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from stemma.policies import numerals
 from stemma.policies.chinese import HAN
@@ -39,8 +38,7 @@ HAN_TOKEN = re.compile(
 )
 
 
-@dataclass(slots=True)
-class Token:
+class Token(NamedTuple):
     """One word, number or mark: its kind, its text and the text case-folded."""
 
     kind: str
@@ -59,9 +57,11 @@ def tokens(text: str) -> Iterator[Token]:
 
 
 _IDENTIFIER = re.compile(
-    r".*(?:\(\)|_|@|://|[A-Za-z]\.[A-Za-z]\w+|/.*/|\\|[a-z][A-Z])|[a-z]{1,3}\+\+|[a-z]\#", re.DOTALL
+    r".*(?:\(\)|_|@|://|[A-Za-z]\.[A-Za-z]\w+|/.*/|\\|[a-z][A-Z])|[A-Za-z]{1,3}\+\+|[A-Za-z]\#",
+    re.DOTALL,
 )
 _CONTRACTED = re.compile(r"'(?:s|m|d|re|ve|ll)$")
+_NON = re.compile(r"\b(non)-(?=[a-z])", re.IGNORECASE)
 _PARTS = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?|\d+(?:\.\d+)*")
 
 
@@ -71,7 +71,7 @@ def _odd_word(raw: str) -> Iterator[Token]:
     if _IDENTIFIER.match(raw):
         yield Token("path", raw, low)
         return
-    for part in _PARTS.findall(raw):
+    for part in _PARTS.findall(_NON.sub(r"\1", raw)):
         if part[0].isdecimal():
             yield Token("number", part, part)
         else:

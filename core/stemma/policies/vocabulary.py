@@ -51,7 +51,8 @@ STOP = (
         "per across please kindly hi hello hey thanks thank ok just really very actually usually "
         "normally exactly also quite simply some been being get got getting possible able able's "
         "what which who whom whose when where why how s t re ve ll d m let's vs versus such "
-        "one ones someone something anyone too ever even still yet while because whether each every"
+        "one ones someone something anyone too ever even still yet while because whether each "
+        "every off"
     )
 )
 FILLERS = listed(

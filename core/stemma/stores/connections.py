@@ -21,6 +21,7 @@ from typing import Literal
 
 from stemma.errors import StoreError, StoreUnavailable, UsageError
 from stemma.stores.sqlite_schema import VERSION, create, examine, refuse_newer
+from stemma.stores.text import Damaged
 
 __all__ = ["Connect", "Connections", "Durability", "connect", "explain"]
 
@@ -68,8 +69,10 @@ def explain(error: Exception, path: Path) -> StoreError:
         return StoreUnavailable(f"{path}: {_UNAVAILABLE[code]} ({words})")
     if code == 0 and isinstance(error, sqlite3.OperationalError):
         return StoreUnavailable(f"{path}: {words}")
-    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return StoreError(f"{path} is damaged: {words}; run a check, or name another file")
+    if isinstance(error, Damaged) or code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return StoreError(
+            f"{path} is damaged ({words or 'a record'}); run a check, or name another file"
+        )
     return StoreError(f"{path}: {words}")
 
 
@@ -135,7 +138,7 @@ class Connections:
             cursor.execute("BEGIN")
             yield cursor
             cursor.execute("COMMIT")
-        except sqlite3.Error as error:
+        except (sqlite3.Error, Damaged) as error:
             raise explain(error, self.path) from error
         finally:
             self.give(cursor)
@@ -155,7 +158,7 @@ class Connections:
                 cursor.execute("BEGIN IMMEDIATE")
                 yield cursor
                 cursor.execute("COMMIT")
-            except (sqlite3.Error, OverflowError) as error:
+            except (sqlite3.Error, OverflowError, Damaged) as error:
                 raise explain(error, self.path) from error
             finally:
                 self.give(cursor)

@@ -21,10 +21,9 @@ from stemma.codec import MAX_PAYLOAD
 from stemma.entry import Cost, Edge, Entry, Lineage, Source, SourceEdge, Vector, checksum
 from stemma.errors import StoreError
 from stemma.scope import NODES, Labels
-from stemma.stores.text import ESCAPE, SEPARATOR, escape, unescape
+from stemma.stores.text import ESCAPE, SEPARATOR, Damaged, escape, unescape
 
 __all__ = [
-    "Damaged",
     "Half",
     "half",
     "hop_of",
@@ -46,10 +45,6 @@ _array = json.JSONEncoder(separators=(",", ":")).encode
 _set_slots: tuple[Callable[[Entry, Any], None], ...] = tuple(
     getattr(Entry, field.name).__set__ for field in fields(Entry)
 )
-
-
-class Damaged(Exception):
-    """A record fails its checksum, or is no record."""
 
 
 def pack(entry: Entry, lineage: int) -> tuple[Any, ...]:

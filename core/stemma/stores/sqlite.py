@@ -31,10 +31,10 @@ from stemma.stores.protocol import (
     Serving,
     edge_sources,
 )
-from stemma.stores.rows import Damaged, Half, unpack, unpack_lineage, unpack_vector
+from stemma.stores.rows import Half, unpack, unpack_lineage, unpack_vector
 from stemma.stores.rules import admit, judge
-from stemma.stores.sqlite_pages import ROW, SqlitePages, fetch, lenient, where
-from stemma.stores.text import escape, unescape
+from stemma.stores.sqlite_pages import ROW, SqlitePages, fetch, lenient, where, whole
+from stemma.stores.text import Damaged, escape, unescape
 
 __all__ = ["SqliteStore"]
 
@@ -109,7 +109,8 @@ class SqliteStore:
                 rows = fetch(cursor, _GET, (escape(ids[0]),))
             else:
                 rows = fetch(cursor, _GET_MANY, (json.dumps([escape(one) for one in ids]),))
-        except sqlite3.Error as error:
+            sequence, epoch = whole(rows[0][:2] if rows else None)
+        except (sqlite3.Error, Damaged) as error:
             raise explain(error, self._path) from error
         finally:
             self._connections.give(cursor)
@@ -123,9 +124,7 @@ class SqliteStore:
                 entries[entry.id] = entry
             except Damaged:
                 damaged.append(unescape(row[2]))
-        return Fetched(
-            entries=entries, sequence=rows[0][0], epoch=rows[0][1], damaged=tuple(damaged)
-        )
+        return Fetched(entries=entries, sequence=sequence, epoch=epoch, damaged=tuple(damaged))
 
     def put(self, puts: Sequence[Put], now: float) -> tuple[Stored, ...]:  # noqa: ARG002 - contract
         """See `Store.put`."""
@@ -144,7 +143,7 @@ class SqliteStore:
                 waiting = above - found.keys()
             if id not in found:
                 return None
-            (epoch,) = cursor.execute("SELECT epoch FROM meta").fetchone()
+            (epoch,) = whole(cursor.execute("SELECT epoch FROM meta").fetchone())
             current = _current(cursor, [one.lineage for one in found.values()])
             return Ancestry(entries=found, current=current, epoch=epoch)
 
@@ -152,7 +151,7 @@ class SqliteStore:
         """See `Store.changes`. A vector that is damaged is none."""
         with self._connections.reading() as cursor:
             cursor.execute("SELECT sequence, forgotten FROM meta")
-            sequence, forgotten = cursor.fetchone()
+            sequence, forgotten = whole(cursor.fetchone())
             rebuild = 0 < after < forgotten
             start = 0 if rebuild else after
             kept = _vectors(
@@ -187,7 +186,7 @@ class SqliteStore:
         named = dict(selector.parts())
         if dry_run:
             with self._connections.reading() as cursor:
-                (sequence,) = cursor.execute("SELECT sequence FROM meta").fetchone()
+                (sequence,) = whole(cursor.execute("SELECT sequence FROM meta").fetchone())
                 sqlite_recall.reach(cursor, selector, cascade=cascade)
                 listed = sqlite_recall.gather(cursor)
             return Recall(selector=named, dry_run=True, entries=listed, sequence=sequence)
@@ -234,7 +233,10 @@ class SqliteStore:
     def children(self, id: str) -> tuple[str, ...]:
         """See `Store.children`."""
         statement = "SELECT e.id FROM edges JOIN entries e ON e.id = edges.child WHERE parent = ?"
-        return tuple(sorted(unescape(row[0]) for row in self._read(statement, escape(id))))
+        with self._connections.reading() as cursor:
+            return tuple(
+                sorted(unescape(row[0]) for row in fetch(cursor, statement, (escape(id),)))
+            )
 
     def find(self, selector: Selector | None = None, *, limit: int = 100) -> tuple[Entry, ...]:
         """See `Store.find`."""
@@ -276,18 +278,18 @@ class SqliteStore:
         """See `Store.sizes`."""
         with self._connections.reading() as cursor:
             rows = fetch(cursor, "SELECT tenant, node, count(*) FROM entries GROUP BY tenant, node")
-        return {(unescape(tenant), node): count for tenant, node, count in rows}
+            return {(unescape(tenant), unescape(node)): count for tenant, node, count in rows}
 
     def sequence(self) -> int:
         """See `Store.sequence`."""
         cursor = self._connections.take()
         try:
-            row = cursor.execute("SELECT sequence FROM meta").fetchone()
-        except sqlite3.Error as error:
+            (sequence,) = whole(cursor.execute("SELECT sequence FROM meta").fetchone())
+        except (sqlite3.Error, Damaged) as error:
             raise explain(error, self._path) from error
         finally:
             self._connections.give(cursor)
-        return int(row[0])
+        return sequence
 
     def check(self) -> tuple[str, ...]:
         """See `Store.check`."""

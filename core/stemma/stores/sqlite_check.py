@@ -7,10 +7,10 @@ import sqlite3
 from collections.abc import Iterator
 from typing import Any
 
-from stemma.stores.rows import Damaged, unpack, unpack_lineage, unpack_vector
+from stemma.stores.rows import unpack, unpack_lineage, unpack_vector
 from stemma.stores.sqlite_pages import ROW, SqlitePages, ends, lenient
 from stemma.stores.sqlite_recall import name
-from stemma.stores.text import unescape
+from stemma.stores.text import Damaged, unescape
 
 __all__ = ["look_through"]
 

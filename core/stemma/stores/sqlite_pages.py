@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from stemma.entry import Entry, Lineage, Vector
 from stemma.selector import Selector
 from stemma.stores.protocol import Put
-from stemma.stores.rows import Damaged, pack, pack_lineage, pack_vector, unpack, unpack_lineage
+from stemma.stores.rows import pack, pack_lineage, pack_vector, unpack, unpack_lineage
 from stemma.stores.rules import State, Vouched
-from stemma.stores.text import escape, unescape
+from stemma.stores.text import Damaged, escape, unescape
 
-__all__ = ["ROW", "SqlitePages", "ends", "fetch", "lenient", "selectors", "where"]
+__all__ = ["ROW", "SqlitePages", "ends", "fetch", "lenient", "selectors", "where", "whole"]
 
 ROW = """e.id, e.tenant, e.node, e.model, e."index", e.facts, e.numbers,
     CASE WHEN length(e.payload) <= 16777216 THEN e.payload END, e.focus, e.checksum"""
@@ -72,6 +72,17 @@ def fetch(cursor: sqlite3.Cursor, statement: str, values: Any = ()) -> list[Any]
         return cursor.execute(statement, values).fetchall()
 
 
+def whole(row: Sequence[Any] | None) -> Sequence[int]:
+    """The row of whole numbers that this must be.
+
+    Raises:
+        Damaged: It is something else.
+    """
+    if row is None or not all(type(number) is int for number in row):
+        raise Damaged
+    return row
+
+
 def selectors(rows: list[Any]) -> Iterator[tuple[int, Selector]]:
     """The recalls of some rows: sequence and selector."""
     for sequence, *parts in rows:
@@ -91,7 +102,7 @@ class SqlitePages:
         self._cursor = cursor
         self._reach = reach
         cursor.execute("SELECT sequence, epoch, recalled, forgotten FROM meta")
-        self.state = State(*cursor.fetchone())
+        self.state = State(*whole(cursor.fetchone()))
 
     def save(self) -> None:
         """Write the store's numbers. The last thing in a transaction."""

@@ -21,8 +21,8 @@ _CASCADE = """WITH RECURSIVE down (id) AS (
         SELECT edges.child FROM down JOIN edges ON edges.parent = down.id
     ) INSERT OR IGNORE INTO temp.going SELECT id FROM down"""
 
-_LISTED = """SELECT e.id, e.tenant, e.node, e.numbers FROM temp.going g CROSS JOIN entries e ON e.id = g.id
-    ORDER BY e.sequence"""
+_LISTED = """SELECT e.id, e.tenant, e.node, e.numbers
+    FROM temp.going g CROSS JOIN entries e ON e.id = g.id ORDER BY e.sequence"""
 
 
 def name(cursor: sqlite3.Cursor, ids: list[str]) -> None:

@@ -43,3 +43,7 @@ class ManualClock:
     def set(self, now: float) -> None:
         """Set the wall clock, as a machine's may be set, also back. The other does not notice."""
         self._wall = now
+
+    def jump(self, seconds: float) -> None:
+        """Set the wall clock forward, or back; no time passes."""
+        self._wall += seconds

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 
@@ -66,16 +67,17 @@ class EntryPromises:
         stored = put_one(store, given)
         read = store.get(["whole"]).entries["whole"]
         assert read == stored
-        filled = {"sequence": 0, "epoch": 0, "proven_until": None}
-        assert dataclasses.replace(read, **filled) == given
+        unfilled = dataclasses.replace(read, sequence=0, epoch=0, proven_until=None)
+        assert unfilled == given
         for name in (field.name for field in dataclasses.fields(read)):
             assert type(getattr(read, name)) is type(getattr(stored, name)), name
 
     @pytest.mark.parametrize("field", ["pool", "focus"])
     def test_none_is_not_the_empty_text(self, store: Store, field: str) -> None:
         """`None` and "" come back as what they were."""
-        put_one(store, entry("none", **{field: None}))
-        put_one(store, entry("empty", **{field: ""}))
+        for name, text in (("none", None), ("empty", "")):
+            fields: dict[str, Any] = {field: text}
+            put_one(store, entry(name, **fields))
         found = store.get(["none", "empty"]).entries
         assert getattr(found["none"], field) is None
         assert getattr(found["empty"], field) == ""
@@ -140,7 +142,7 @@ class EntryPromises:
     def test_hostile_texts_touch_no_other_entry(self, store: Store, where: str) -> None:
         """Each of them is one entry's own; none is another's, a pattern or a command."""
         for number, text in enumerate(HOSTILE):
-            fields = {"id": f"e{number}", where: text}
+            fields: dict[str, Any] = {"id": f"e{number}", where: text}
             put_one(store, entry(**fields))
         assert len(store.find(limit=1000)) == len(HOSTILE)
         for number, text in enumerate(HOSTILE):
@@ -164,7 +166,9 @@ class EntryPromises:
                 "writer": Labels(writer=text),
                 "subject": Labels(subject=text),
             }
-            fields = {part: text} if part not in labels else {"labels": labels[part]}
+            fields: dict[str, Any] = {part: text}
+            if part in labels:
+                fields = {"labels": labels[part]}
             put_one(store, entry(f"e{number}", **fields))
         for number, text in enumerate(HOSTILE):
             found = store.find(Selector(**{part: text}), limit=1000)
@@ -190,7 +194,10 @@ class EntryPromises:
         put_one(store, entry("a", tenant="x", node="call", labels=Labels(tags=("t", "u"))))
         put_one(store, entry("b", tenant="x", node="answer", labels=Labels(tags=("t",))))
         put_one(store, entry("c", tenant="y", node="call", labels=Labels(writer="t")))
-        found = lambda **parts: {one.id for one in store.find(Selector(**parts))}  # noqa: E731
+
+        def found(**parts: str) -> set[str]:
+            return {one.id for one in store.find(Selector(**parts))}
+
         assert found(tenant="x") == {"a", "b"}
         assert found(tenant="x", node="call") == {"a"}
         assert found(tag="t") == {"a", "b"}

@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 
 from stemma.entry import Edge, Lineage, SourceEdge
+from stemma.selector import Selector
 from stemma.stores.protocol import Judgement, Put, Store
 from stemma.testing.builders import HOSTILE, NOW, entry, put, put_one, source
 
@@ -193,8 +194,6 @@ class LineagePromises:
         before = store.get([]).epoch
         if event == "recall":
             put_one(store, entry("b"))
-            from stemma.selector import Selector  # noqa: PLC0415
-
             store.recall(Selector(entry="b"), now=NOW)
         elif event == "remove":
             store.remove(["a"])

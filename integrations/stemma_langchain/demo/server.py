@@ -154,13 +154,17 @@ class LocalModel:
             raise MissingDependency(SERVER_MISSING) from error
         self._key = secrets.token_hex(16)
         try:
-            self._server = xllamacpp.Server(self._parameters(xllamacpp.CommonParams(), weights))
+            server = xllamacpp.Server(self._parameters(xllamacpp.CommonParams(), weights))
+            # Its loop must be running before it can be stopped: a stop that comes earlier is lost,
+            # and the destructor waits for ever. A token answered is the proof.
+            server.handle_completions({"prompt": "Hi", "max_tokens": 1})
         except RuntimeError as error:
             place = f"port {self._port}" if self._port else "a free port"
             raise StemmaError(
                 f"The local model did not start with {weights.name} on {place}: "
                 "the file is damaged or the port is taken"
             ) from error
+        self._server = server
         _keep_loopback_direct()
         return self
 

@@ -1,0 +1,111 @@
+"""What a function is, apart from where it lies in memory: its name, its code, what it captured."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from stemma import digest
+
+__all__ = ["CALLABLES", "describe_callable"]
+
+CALLABLES = (
+    types.FunctionType,
+    types.MethodType,
+    types.BuiltinFunctionType,
+    types.MethodWrapperType,
+    functools.partial,
+)
+"""Functions, methods, built-ins and partials."""
+
+Describe = Callable[[Any], Any]
+
+
+def describe_callable(thing: Any, describe: Describe, is_value: Callable[[Any], bool]) -> Any:
+    """A function as plain values.
+
+    Counted are its qualified name, its code (not its line numbers), its defaults, what it captured
+    from the function around it, and the constants, functions of its own module and LangChain
+    objects that it names among its globals. What lies behind other names (a database, a file, an
+    imported function) is not seen.
+
+    Args:
+        thing: The function.
+        describe: How to describe what it refers to.
+        is_value: Tells which globals count.
+    """
+    if isinstance(thing, functools.partial):
+        return {
+            "partial": describe(thing.func),
+            "args": describe(list(thing.args)),
+            "keywords": describe(thing.keywords),
+        }
+    if isinstance(thing, types.MethodType):
+        return {"method": describe(thing.__func__), "of": describe(thing.__self__)}
+    if not isinstance(thing, types.FunctionType):
+        return {"builtin": [str(getattr(thing, "__module__", "")), thing.__qualname__]}
+    described: dict[str, Any] = {
+        "function": f"{thing.__module__}.{thing.__qualname__}",
+        "code": _code(thing.__code__),
+    }
+    if thing.__defaults__:
+        described["defaults"] = describe(list(thing.__defaults__))
+    if thing.__kwdefaults__:
+        described["keyword defaults"] = describe(thing.__kwdefaults__)
+    if captured := _captured(thing):
+        described["captured"] = describe(captured)
+    named = {name: value for name, value in _named_globals(thing) if is_value(value)}
+    if named:
+        described["globals"] = describe(named)
+    return described
+
+
+@functools.lru_cache(maxsize=4_096)
+def _code(code: types.CodeType) -> str:
+    constants = [
+        _code(item) if isinstance(item, types.CodeType) else _constant(item)
+        for item in code.co_consts
+    ]
+    return digest(
+        "code/1",
+        code.co_code,
+        constants,
+        list(code.co_names),
+        list(code.co_freevars),
+        code.co_argcount,
+        code.co_posonlyargcount,
+        code.co_kwonlyargcount,
+        code.co_flags,
+    )
+
+
+def _constant(item: Any) -> Any:
+    return "..." if item is Ellipsis else [type(item).__name__, item]
+
+
+def _captured(function: types.FunctionType) -> dict[str, Any]:
+    captured: dict[str, Any] = {}
+    cells = function.__closure__ if function.__closure__ is not None else ()
+    for name, cell in zip(function.__code__.co_freevars, cells, strict=True):
+        try:
+            captured[name] = cell.cell_contents
+        except ValueError:  # not bound yet
+            captured[name] = None
+    return captured
+
+
+def _named_globals(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
+    for name in sorted(_names(function.__code__)):
+        if name in function.__globals__:
+            value = function.__globals__[name]
+            if not inspect.isfunction(value) or value.__module__ == function.__module__:
+                yield name, value
+
+
+@functools.lru_cache(maxsize=4_096)
+def _names(code: types.CodeType) -> frozenset[str]:
+    inner = (_names(item) for item in code.co_consts if isinstance(item, types.CodeType))
+    return frozenset(code.co_names).union(*inner)

@@ -1,0 +1,397 @@
+"""Live objects as plain values. What is counted of which: `stemma_langchain.fingerprint`."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import decimal
+import enum
+import functools
+import inspect
+import itertools
+import pathlib
+import re
+import secrets
+import uuid
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+from langchain_core.language_models import BaseLanguageModel
+from langchain_core.messages import BaseMessage
+from langchain_core.runnables import Runnable, RunnableBinding
+from langchain_core.tools import BaseTool
+from langchain_core.vectorstores import VectorStore
+from pydantic import BaseModel, SecretBytes, SecretStr
+
+from stemma import digest
+from stemma_langchain.callables import CALLABLES, describe_callable
+
+__all__ = [
+    "EMBEDDING_NAMES",
+    "MAX_DEPTH",
+    "MAX_PARTS",
+    "MODEL_NAMES",
+    "NOISE",
+    "Walk",
+    "own_identity",
+    "place",
+]
+
+NOISE = frozenset(
+    """
+    async_client cache callback_manager callbacks client config_factories custom_get_token_ids
+    custom_input_type custom_output_type default_request_timeout default_timeout
+    disable_streaming http_async_client http_client http_socket_options input_type_ max_concurrency
+    max_retries metadata name output_type_ profile rate_limiter request_timeout root_async_client
+    root_client show_progress show_progress_bar stream_usage streaming tags timeout verbose
+    """.split()  # noqa: SIM905 - thirty names read better as words
+)
+"""Fields that shape no answer."""
+
+MODEL_NAMES = (
+    "model",
+    "model_name",
+    "model_id",
+    "repo_id",
+    "model_path",
+    "azure_deployment",
+    "deployment",
+    "deployment_name",
+)
+
+EMBEDDING_NAMES = frozenset(
+    """
+    base_url dimension dimensions embed_instruction encode_kwargs encoding_format endpoint_url
+    input_type instruction model_kwargs normalize normalize_embeddings openai_api_base
+    output_dimensionality pooling precision query_encode_kwargs query_instruction revision size
+    task task_type truncate truncation
+    """.split()  # noqa: SIM905 - as above
+).union(MODEL_NAMES)
+"""What an embedding model that is no pydantic model may say of itself."""
+
+_NAMES = ("collection_name", "index_name", "namespace", "table_name")
+_PLACES = (
+    *_NAMES,
+    *("schema_name", "database_name", "persist_directory", "path", "uri", "url", "host", "port"),
+    *("tenant", "database", "distance_strategy"),
+)
+
+_PLAIN = (
+    *(str, bytes, bool, int, float, complex, type(None)),
+    *(enum.Enum, dt.date, dt.time, dt.timedelta, decimal.Decimal),
+    *(uuid.UUID, pathlib.PurePath, np.generic),
+)
+
+MAX_DEPTH = 40
+MAX_PARTS = 50_000
+"""Beyond these, a chain has no fingerprint, and the cache is bypassed for it."""
+
+_process = secrets.token_hex(8)
+_numbers = itertools.count(1)
+_unnamed: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
+
+
+class _Beyond:
+    """Stands where a description would go on for too long; has no key."""
+
+
+def own_identity(thing: Any) -> Any:
+    """What an object says of itself as `stemma_identity`, or `None`."""
+    held = getattr(thing, "__dict__", {})
+    kind: Any = type(thing)
+    if isinstance(thing, type) or not (_says_itself(kind) or "stemma_identity" in held):
+        return None  # not asked with `getattr`: a proxy would answer for another
+    return thing.stemma_identity
+
+
+@functools.lru_cache(maxsize=4_096)
+def _says_itself(kind: type) -> bool:
+    return any("stemma_identity" in base.__dict__ for base in kind.__mro__)
+
+
+def _name(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+class Walk:
+    """One walk over an object and what it is made of.
+
+    `stores` are the vector stores it came by, each with its description.
+    """
+
+    def __init__(self) -> None:
+        self.stores: list[tuple[VectorStore, Any]] = []
+        self._path: dict[int, int] = {}
+        self._parts = 0
+
+    def describe(self, thing: Any) -> Any:
+        """The object as plain values; a part beyond the limits has no key."""
+        if isinstance(thing, _PLAIN):
+            return thing
+        if id(thing) in self._path:
+            return {"again": len(self._path) - self._path[id(thing)]}
+        self._parts += 1
+        if self._parts > MAX_PARTS or len(self._path) > MAX_DEPTH:
+            return _Beyond()
+        self._path[id(thing)] = len(self._path)
+        try:
+            return self._described(thing)
+        finally:
+            del self._path[id(thing)]
+
+    def _described(self, thing: Any) -> Any:
+        if (own := own_identity(thing)) is not None:
+            if isinstance(thing, VectorStore):
+                self.stores.append((thing, own))
+            return {"identity": [_name(type(thing)), own]}
+        for kind, form in _FORMS:
+            if isinstance(thing, kind):
+                return form(self, thing)
+        return self._object(thing)
+
+    def _object(self, thing: Any) -> Any:
+        if type(thing) is RunnableBinding:
+            return self._binding(thing)
+        kind: Any = type(thing)
+        noise = _noise(kind)
+        described = {"class": _name(kind), "fields": self.fields(thing, noise)}
+        if isinstance(thing, BaseLanguageModel):
+            described["identifying"] = self.describe(_identifying(thing, noise))
+        return described
+
+    def _binding(self, bound: RunnableBinding[Any, Any]) -> Any:
+        """Tags, names and callbacks bound to a runnable do not make it another."""
+        configurable = bound.config.get("configurable")
+        if not bound.kwargs and not configurable:
+            return self.describe(bound.bound)
+        return {
+            "bound": self.describe(bound.bound),
+            "kwargs": self.describe(bound.kwargs),
+            "configurable": self.describe(configurable),
+        }
+
+    def fields(self, thing: Any, noise: frozenset[str]) -> Any:
+        """The fields of a model, dataclass or other object, less the noise."""
+        if isinstance(thing, BaseModel):
+            values = {name: getattr(thing, name) for name in _field_names(type(thing), noise)}
+            extra = thing.model_extra if thing.model_extra is not None else {}
+            values |= {name: value for name, value in extra.items() if name not in noise}
+        elif dataclasses.is_dataclass(thing):
+            values = {
+                field.name: getattr(thing, field.name)
+                for field in dataclasses.fields(thing)
+                if field.name not in noise
+            }
+        else:
+            values = _public(thing, noise)
+        return self.describe(values)
+
+    def embedding(self, thing: Any) -> Any:
+        """An embedding model; which account it is asked from shapes no vector."""
+        if (own := own_identity(thing)) is not None:
+            return {"identity": own}
+        if isinstance(thing, BaseModel):
+            noise = (
+                NOISE
+                | {"chunk_size"}
+                | {name for name, value in thing if isinstance(value, (SecretStr, SecretBytes))}
+            )
+            return {"embedding": _name(type(thing)), "fields": self.fields(thing, noise)}
+        said = {name: getattr(thing, name, None) for name in EMBEDDING_NAMES}
+        plain = {
+            name: value for name, value in said.items() if value is not None and _is_plain(value)
+        }
+        return {"embedding": _name(type(thing)), "fields": self.describe(plain)}
+
+
+def _mapping(walk: Walk, thing: Mapping[Any, Any]) -> Any:
+    items = list(thing.items())
+    if all(isinstance(key, str) for key in thing):
+        items.sort()  # who put what in first does not count
+    return {"map": [[walk.describe(key), walk.describe(value)] for key, value in items]}
+
+
+def _list(walk: Walk, thing: Any) -> Any:
+    return [walk.describe(item) for item in thing]
+
+
+def _set(walk: Walk, thing: AbstractSet[Any]) -> Any:
+    return {"set": sorted(digest(walk.describe(item)) for item in thing)}
+
+
+def _secret(_: Walk, thing: SecretStr | SecretBytes) -> Any:
+    return {"secret": digest("stemma-langchain/secret/1", thing.get_secret_value())}
+
+
+def _callable(walk: Walk, thing: Any) -> Any:
+    return describe_callable(thing, walk.describe, _counts_as_global)
+
+
+def _class(walk: Walk, kind: type) -> Any:
+    if issubclass(kind, BaseModel):
+        try:
+            return {"class": _name(kind), "schema": walk.describe(kind.model_json_schema())}
+        except Exception:
+            return {"class": _name(kind), "fields": sorted(kind.model_fields)}
+    return {"class": _name(kind)}
+
+
+def _message(walk: Walk, thing: BaseMessage) -> Any:
+    return {"message": thing.type, "said": walk.fields(thing, _MESSAGE_NOISE)}
+
+
+def _document(walk: Walk, thing: Document) -> Any:
+    return {"document": [thing.id, thing.page_content, walk.describe(thing.metadata)]}
+
+
+def _store(walk: Walk, thing: VectorStore) -> Any:
+    named = {name: place(thing, name) for name in _PLACES}
+    said = {name: value for name, value in named.items() if value is not None}
+    if (server := _server(thing)) is not None:
+        said["server"] = server
+    elif not any(name in said for name in _NAMES):
+        said["unnamed"] = _name_for_now(thing)
+    embeddings = thing.embeddings
+    described = {
+        "store": _name(type(thing)),
+        "places": walk.describe(said),
+        "embeddings": None if embeddings is None else walk.embedding(embeddings),
+    }
+    walk.stores.append((thing, described))
+    return described
+
+
+_FORMS: tuple[tuple[Any, Callable[[Walk, Any], Any]], ...] = (
+    (Mapping, _mapping),
+    ((list, tuple), _list),
+    (AbstractSet, _set),
+    ((SecretStr, SecretBytes), _secret),
+    (re.Pattern, lambda _, thing: {"pattern": [thing.pattern, thing.flags]}),
+    (np.ndarray, lambda _, thing: thing),
+    (type, _class),
+    (CALLABLES, _callable),
+    (VectorStore, _store),
+    (Embeddings, lambda walk, thing: walk.embedding(thing)),
+    (BaseMessage, _message),
+    (Document, _document),
+)
+
+_MESSAGE_NOISE = frozenset({"id", "usage_metadata", "response_metadata"})
+
+
+def _identifying(model: BaseLanguageModel[Any], noise: frozenset[str]) -> Any:
+    try:
+        said = model._identifying_params  # noqa: SLF001 - what LangChain keys by
+    except Exception:
+        return None
+    return {name: value for name, value in said.items() if name not in noise}
+
+
+@functools.lru_cache(maxsize=4_096)
+def _noise(kind: type) -> frozenset[str]:
+    if issubclass(kind, BaseTool):
+        return NOISE - {"name"}  # the model is told it
+    if any(base.__module__.startswith(_FAKES) for base in kind.__mro__):
+        return NOISE | {"i"}  # LangChain's own test models count their calls in a field
+    return NOISE
+
+
+_FAKES = "langchain_core.language_models.fake"
+
+
+@functools.lru_cache(maxsize=4_096)
+def _field_names(kind: type[BaseModel], noise: frozenset[str]) -> tuple[str, ...]:
+    return tuple(
+        name
+        for name, field in kind.model_fields.items()
+        if name not in noise and field.exclude is not True
+    )
+
+
+def _public(thing: Any, noise: frozenset[str]) -> dict[str, Any]:
+    """The public attributes of an object that can be told. Of runnables, the functions too."""
+    found = getattr(thing, "__dict__", {})
+    values = {
+        name: value
+        for name, value in found.items()
+        if not name.startswith("_")
+        and name not in noise
+        and _counts(value)
+        and not _is_derived(thing, name)
+    }
+    if isinstance(thing, Runnable):  # RunnableGenerator keeps its functions in private fields
+        values |= {name: value for name, value in found.items() if isinstance(value, CALLABLES)}
+    return values
+
+
+def _is_derived(thing: Any, name: str) -> bool:
+    """Whether an attribute is there only because it was looked at before."""
+    return isinstance(inspect.getattr_static(type(thing), name, None), functools.cached_property)
+
+
+def _counts(value: Any) -> bool:
+    return (
+        _is_plain(value)
+        or isinstance(value, (*CALLABLES, Runnable, Embeddings, VectorStore, BaseModel, SecretStr))
+        or (isinstance(value, (list, tuple)) and all(map(_counts, value)))
+        or (isinstance(value, dict) and all(map(_counts, value.values())))
+    )
+
+
+def _counts_as_global(value: Any) -> bool:
+    """Constants, functions, LangChain objects: what does not change while a program runs."""
+    return (
+        isinstance(value, (*_PLAIN, Runnable))
+        or inspect.isfunction(value)
+        or (isinstance(value, (tuple, frozenset)) and all(map(_is_plain, value)))
+    )
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, (list, tuple, AbstractSet)):
+        return all(map(_is_plain, value))
+    if isinstance(value, dict):
+        return all(map(_is_plain, value)) and all(map(_is_plain, value.values()))
+    return isinstance(value, (*_PLAIN, np.ndarray))
+
+
+def place(store: VectorStore, *names: str) -> Any:
+    """The first of these attributes that says where a vector store's index is, or `None`."""
+    for name in names:
+        for attribute in (name, f"_{name}"):
+            value = getattr(store, attribute, None)
+            if isinstance(value, (str, int, pathlib.PurePath, enum.Enum)) and value != "":
+                return value
+    return None
+
+
+def _server(store: VectorStore) -> Any:
+    """Where the client of a vector store has its data, for those that say so."""
+    engine = _part(store, "engine")
+    if hasattr(engine, "url"):
+        return str(engine.url)
+    ask = getattr(_part(store, "client"), "get_settings", None)  # Chroma's
+    if ask is None:
+        return None
+    settings = ask()
+    if settings.chroma_server_host:
+        return [settings.chroma_server_host, settings.chroma_server_http_port]
+    if settings.is_persistent:
+        return str(pathlib.Path(settings.persist_directory).resolve())
+    return _process  # in memory: gone with this process, whatever its name
+
+
+def _part(store: VectorStore, name: str) -> Any:
+    return getattr(store, name, None) or getattr(store, f"_{name}", None)
+
+
+def _name_for_now(store: VectorStore) -> str:
+    named = _unnamed.get(store)
+    if named is None:
+        named = _unnamed[store] = f"{_process}-{next(_numbers)}"
+    return named

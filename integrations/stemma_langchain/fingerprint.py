@@ -1,0 +1,85 @@
+"""The identity of whatever shapes an answer, taken from the live objects.
+
+A fingerprint is equal for equal chains in every process and under every hash seed, and changes
+when anything changes that could change an answer: a template, a temperature, a bound argument, the
+code of a function. No `repr` and no address is part of it.
+
+What is counted, by kind:
+
+* an object with a `stemma_identity` (a text or plain values) is that, and nothing else of it;
+* LangChain objects and other pydantic models and dataclasses: class and fields, less those that
+  shape no answer (`NOISE`: callbacks, clients, retries, timeouts, run names, …);
+* models: besides, their own identifying parameters;
+* functions: see `stemma_langchain.callables`;
+* vector stores: class, collection and place, never contents, and the identity of their embeddings;
+* secrets: a digest, because two keys are two accounts;
+* other objects: class, and public attributes that hold plain values or LangChain objects.
+
+The code of classes is not read: when you change what a class does, change the `version` of the
+cached chain, or give the class a `stemma_identity`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stemma import digest
+from stemma_langchain.describing import MODEL_NAMES, NOISE, Walk, own_identity, place
+
+__all__ = ["NOISE", "describe", "embedding_identity", "fingerprint", "index_identity"]
+
+
+def fingerprint(thing: Any) -> str:
+    """The identity of a runnable or component, as 32 hexadecimal digits.
+
+    Raises:
+        UnkeyableValue: It is too large or too deep.
+    """
+    return digest("langchain/1", describe(thing))
+
+
+def describe(thing: Any) -> Any:
+    """What a fingerprint is the digest of, as plain values: for looking at.
+
+    Where the limits are exceeded, the description holds a part that no key can be made of.
+    """
+    return Walk().describe(thing)
+
+
+def embedding_identity(embeddings: Any) -> str:
+    """The identity of an embedding model: its name, then a digest of all it says of itself.
+
+    For an object with a text as `stemma_identity`, that text. Where an embedding model that is no
+    pydantic model says nothing under one of the usual names (`EMBEDDING_NAMES`), it is its class.
+    """
+    own = own_identity(embeddings)
+    if isinstance(own, str):
+        return own
+    said = Walk().embedding(embeddings)
+    names = (getattr(embeddings, name, None) for name in MODEL_NAMES)
+    name = next((name for name in names if isinstance(name, str) and name), None)
+    shown = name if name is not None else type(embeddings).__name__
+    return f"{shown}@{digest('embedding/1', said)[:12]}"
+
+
+def index_identity(thing: Any) -> str:
+    """The identity of the index behind a retriever or vector store, never of its contents.
+
+    For an object with a text as `stemma_identity`, that text. A vector store that has a name
+    gives `class:name@digest`. One without a name (an in-memory one) gets a name that lasts as long
+    as the object: two such stores are never taken for one, and in another process it is another.
+    A retriever without a vector store is known by its class and fields.
+    """
+    own = own_identity(thing)
+    if isinstance(own, str):
+        return own
+    walk = Walk()
+    described = walk.describe(thing)
+    if not walk.stores:
+        return f"{type(thing).__name__}@{digest('index/1', described)[:12]}"
+    if len(walk.stores) > 1:
+        return f"{type(thing).__name__}@{digest('index/1', [s for _, s in walk.stores])[:12]}"
+    ((store, said),) = walk.stores
+    name = place(store, "collection_name", "index_name", "table_name")
+    shown = f"{type(store).__name__}:{name}" if name else type(store).__name__
+    return f"{shown}@{digest('index/1', said)[:12]}"

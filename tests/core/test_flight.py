@@ -1,0 +1,233 @@
+"""One computation per key, whoever leads and however the leader ends."""
+
+import asyncio
+import threading
+import time
+
+import pytest
+
+import stemma
+
+
+@pytest.fixture
+def cache():
+    with stemma.open(":memory:", tenant="me", embedder=None) as opened:
+        yield opened
+
+
+def in_threads(count, work):
+    results, errors = [], []
+
+    def run(number):
+        try:
+            results.append(work(number))
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=30)
+        assert not thread.is_alive()
+    return results, errors
+
+
+def waiting(cache, key_count=1):
+    """Wait until somebody leads."""
+    deadline = time.monotonic() + 10
+    while len(cache.engine.flights) < key_count and time.monotonic() < deadline:
+        time.sleep(0.001)
+
+
+def test_sixty_four_threads_make_one_call(cache):
+    calls = []
+    gate = threading.Event()
+
+    def compute():
+        calls.append(1)
+        gate.wait(10)
+        return {"n": len(calls)}
+
+    threading.Timer(0.2, gate.set).start()
+    results, errors = in_threads(64, lambda _: cache.answers.get_or_compute("q", compute).value)
+    assert not errors
+    assert len(calls) == 1
+    assert results == [{"n": 1}] * 64
+    assert len({id(value) for value in results}) == 64
+    assert len(cache.engine.flights) == 0
+
+
+async def test_a_thousand_tasks_make_one_call_and_occupy_no_threads(cache):
+    calls = []
+    gate = asyncio.Event()
+
+    async def compute():
+        calls.append(1)
+        await gate.wait()
+        return "value"
+
+    tasks = [asyncio.create_task(cache.answers.aget_or_compute("q", compute)) for _ in range(1000)]
+    while not calls:
+        await asyncio.sleep(0)
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert threading.active_count() < 50
+    gate.set()
+    served = await asyncio.gather(*tasks)
+    assert len(calls) == 1
+    assert {one.value for one in served} == {"value"}
+
+
+def test_a_leader_that_fails_hands_over_and_its_error_is_its_own(cache):
+    calls = []
+
+    def compute():
+        calls.append(1)
+        time.sleep(0.05)
+        if len(calls) == 1:
+            raise RuntimeError("first")
+        return "second"
+
+    results, errors = in_threads(8, lambda _: cache.answers.get_or_compute("q", compute).value)
+    assert [str(error) for error in errors] == ["first"]
+    assert results == ["second"] * 7
+    assert len(calls) == 2
+
+
+async def test_a_cancelled_leader_hands_over(cache):
+    started, calls = asyncio.Event(), []
+
+    async def compute():
+        calls.append(1)
+        started.set()
+        if len(calls) == 1:
+            await asyncio.Event().wait()
+        return "done"
+
+    leader = asyncio.create_task(cache.answers.aget_or_compute("q", compute))
+    await started.wait()
+    others = [asyncio.create_task(cache.answers.aget_or_compute("q", compute)) for _ in range(5)]
+    await asyncio.sleep(0.05)
+    leader.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await leader
+    assert {one.value for one in await asyncio.gather(*others)} == {"done"}
+    assert len(calls) == 2
+    assert len(cache.engine.flights) == 0
+
+
+async def test_a_third_of_a_thousand_tasks_cancelled_leaves_nobody_waiting(cache):
+    calls = []
+
+    async def compute():
+        calls.append(1)
+        await asyncio.sleep(0.02)
+        return "value"
+
+    tasks = [
+        asyncio.create_task(cache.answers.aget_or_compute(f"q{number % 7}", compute))
+        for number in range(1000)
+    ]
+    await asyncio.sleep(0.01)
+    for task in tasks[::3]:
+        task.cancel()
+    results = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 30)
+    kept = [one for one in results if not isinstance(one, BaseException)]
+    assert {one.value for one in kept} == {"value"}
+    assert len(calls) <= 14
+    assert len(cache.engine.flights) == 0
+
+
+def test_a_value_that_cannot_be_stored_lets_all_compute_for_themselves(cache):
+    calls = []
+    gate = threading.Event()
+
+    def compute():
+        calls.append(1)
+        gate.wait(10)
+        return object()
+
+    threading.Timer(0.2, gate.set).start()
+    results, errors = in_threads(5, lambda _: cache.answers.get_or_compute("q", compute).value)
+    assert not errors
+    assert len(calls) == 5
+    assert len(set(map(id, results))) == 5
+
+
+def test_a_computation_that_asks_for_itself_does_not_wait_for_itself(cache):
+    def inner():
+        return "inner"
+
+    def outer():
+        return cache.answers.get_or_compute("q", inner).value + "+outer"
+
+    assert cache.answers.get_or_compute("q", outer).value == "inner+outer"
+
+
+async def test_a_sync_call_on_the_loop_never_waits_for_a_task_of_that_loop(cache):
+    release = asyncio.Event()
+
+    async def slow():
+        await release.wait()
+        return "slow"
+
+    leader = asyncio.create_task(cache.answers.aget_or_compute("q", slow))
+    await asyncio.sleep(0.05)
+    assert cache.answers.get_or_compute("q", lambda: "quick").value == "quick"
+    release.set()
+    assert (await leader).value == "slow"
+
+
+async def test_threads_and_tasks_share_one_computation(cache):
+    calls, gate = [], threading.Event()
+
+    def compute():
+        calls.append(1)
+        gate.wait(10)
+        return "shared"
+
+    thread = asyncio.create_task(
+        asyncio.to_thread(lambda: cache.answers.get_or_compute("q", compute).value)
+    )
+    await asyncio.to_thread(waiting, cache)
+
+    async def unused():
+        raise AssertionError("the thread leads")
+
+    task = asyncio.create_task(cache.answers.aget_or_compute("q", unused))
+    await asyncio.sleep(0.05)
+    gate.set()
+    assert await thread == "shared"
+    assert (await task).value == "shared"
+    assert len(calls) == 1
+
+
+def test_a_recall_during_the_computation_is_not_served_to_those_who_waited(cache):
+    calls, inside, gate = [], threading.Event(), threading.Event()
+
+    def compute():
+        calls.append(1)
+        if len(calls) == 1:
+            inside.set()
+            gate.wait(10)
+            return "stale"
+        return "fresh"
+
+    results = []
+    first = threading.Thread(
+        target=lambda: results.append(cache.answers.get_or_compute("q", compute).value)
+    )
+    first.start()
+    inside.wait(10)
+    second = threading.Thread(
+        target=lambda: results.append(cache.answers.get_or_compute("q", compute).value)
+    )
+    second.start()
+    time.sleep(0.05)
+    cache.recall(tenant="me")
+    gate.set()
+    first.join(10)
+    second.join(10)
+    assert results == ["stale", "fresh"]
+    assert cache.answers.lookup("q").value == "fresh"
