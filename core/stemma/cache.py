@@ -353,6 +353,12 @@ class Cache:
     def __repr__(self) -> str:
         return f"stemma.open({self.url!r})"
 
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self  # a handle: what is copied with it goes on using the same store
+
     def __reduce__(self) -> tuple[Callable[[int, Options], Cache], tuple[int, Options]]:
         return _reopened, (self._number, self._options)
 

@@ -157,7 +157,7 @@ class Engine:
             return Served(value=value, outcome=miss)
         refused = admit(value) if admit is not None else None
         if refused is not None:
-            stored = self._putting.done(miss.ticket, Stored(refused=refused))
+            stored = self._putting.done(miss.ticket, Stored(refused="not_admitted", detail=refused))
         else:
             cost = priced(miss.ticket) if priced is not None else None
             stored = yield from self.put(miss.ticket, value, cost=cost)

@@ -1,1 +1,57 @@
-"""Stemma for LangChain and LangGraph."""
+"""Stemma for LangChain and LangGraph.
+
+```python
+import stemma
+from stemma_langchain import CachedChain
+
+cache = stemma.open("answers.db", tenant="me")
+chain = CachedChain(cache, chain, focus="question")
+```
+
+Each face takes the cache first and what it wraps second. Importing this package loads nothing;
+the first face that is named loads LangChain and installs the handler that follows its runs.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from stemma_langchain.chain import CachedChain
+    from stemma_langchain.embeddings import CachedEmbeddings, LocalEmbeddings
+    from stemma_langchain.llm_cache import LLMCache
+    from stemma_langchain.retriever import CachedRetriever
+
+__all__ = ["CachedChain", "CachedEmbeddings", "CachedRetriever", "LLMCache", "LocalEmbeddings"]
+
+_FACES = {
+    "CachedChain": "stemma_langchain.chain",
+    "CachedEmbeddings": "stemma_langchain.embeddings",
+    "CachedRetriever": "stemma_langchain.retriever",
+    "LLMCache": "stemma_langchain.llm_cache",
+    "LocalEmbeddings": "stemma_langchain.embeddings",
+}
+
+
+def __getattr__(name: str) -> Any:
+    module = _FACES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        importlib.import_module("stemma_langchain.runs")
+        face = getattr(importlib.import_module(module), name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not error.name.startswith("langchain"):
+            raise
+        from stemma import MissingDependency  # noqa: PLC0415 - only where it goes wrong
+
+        raise MissingDependency(
+            f"{name} needs LangChain: pip install 'stemma-cache[langchain]'"
+        ) from error
+    globals()[name] = face
+    return face
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

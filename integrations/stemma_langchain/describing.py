@@ -121,11 +121,12 @@ def _name(kind: type) -> str:
 class Walk:
     """One walk over an object and what it is made of.
 
-    `stores` are the vector stores it came by, each with its description.
+    `stores` are the vector stores it came by, each with its description; `models` the models.
     """
 
     def __init__(self) -> None:
         self.stores: list[tuple[VectorStore, Any]] = []
+        self.models: list[Any] = []
         self._path: dict[int, int] = {}
         self._parts = 0
 
@@ -161,6 +162,7 @@ class Walk:
         noise = _noise(kind)
         described = {"class": _name(kind), "fields": self.fields(thing, noise)}
         if isinstance(thing, BaseLanguageModel):
+            self.models.append(thing)
             described["identifying"] = self.describe(_identifying(thing, noise))
         return described
 

@@ -21,12 +21,34 @@ cached chain, or give the class a `stemma_identity`.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 from stemma import digest
 from stemma_langchain.describing import MODEL_NAMES, NOISE, Walk, own_identity, place
 
-__all__ = ["NOISE", "describe", "embedding_identity", "fingerprint", "index_identity"]
+__all__ = [
+    "NOISE",
+    "Described",
+    "describe",
+    "describe_chain",
+    "embedding_identity",
+    "fingerprint",
+    "index_identity",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A chain as plain values.
+
+    Args:
+        value: The values.
+        model: The name of the one model in it; empty where there are several, or none with a name.
+    """
+
+    value: Any = field(repr=False)
+    model: str
 
 
 def fingerprint(thing: Any) -> str:
@@ -46,6 +68,19 @@ def describe(thing: Any) -> Any:
     return Walk().describe(thing)
 
 
+def describe_chain(chain: Any) -> Described:
+    """As `describe`, with the name of the model in it."""
+    walk = Walk()
+    value = walk.describe(chain)
+    names = set(filter(None, map(_model_name, walk.models)))
+    return Described(value, names.pop() if len(names) == 1 else "")
+
+
+def _model_name(model: Any) -> str:
+    names = (getattr(model, name, None) for name in MODEL_NAMES)
+    return next((name for name in names if isinstance(name, str) and name), "")
+
+
 def embedding_identity(embeddings: Any) -> str:
     """The identity of an embedding model: its name, then a digest of all it says of itself.
 
@@ -56,9 +91,7 @@ def embedding_identity(embeddings: Any) -> str:
     if isinstance(own, str):
         return own
     said = Walk().embedding(embeddings)
-    names = (getattr(embeddings, name, None) for name in MODEL_NAMES)
-    name = next((name for name in names if isinstance(name, str) and name), None)
-    shown = name if name is not None else type(embeddings).__name__
+    shown = _model_name(embeddings) or type(embeddings).__name__
     return f"{shown}@{digest('embedding/1', said)[:12]}"
 
 

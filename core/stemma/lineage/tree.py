@@ -5,11 +5,13 @@ from __future__ import annotations
 import html
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-
-import networkx as nx
+from typing import TYPE_CHECKING
 
 from stemma.entry import Entry, Known, Lineage, Source
 from stemma.stores.protocol import Store
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 __all__ = ["FamilyTree", "family_tree"]
 
@@ -46,6 +48,8 @@ class FamilyTree:
 
 def family_tree(store: Store, id: str) -> FamilyTree | None:
     """Read the family of an entry from the store; `None` if nothing was ever known of it."""
+    import networkx as nx  # noqa: PLC0415 - it takes longer to import than all of Stemma
+
     graph = nx.DiGraph()
     if store.lineage(id) is None:
         return None
@@ -136,6 +140,8 @@ _FILL = {
 
 def _drawn(graph: nx.DiGraph, middle: object) -> str:
     """The tree as SVG: one column per generation, sources on the left."""
+    import networkx as nx  # noqa: PLC0415 - it takes longer to import than all of Stemma
+
     columns: dict[int, list[object]] = {}
     acyclic = nx.DiGraph(graph)
     while not nx.is_directed_acyclic_graph(acyclic):  # an entry replaced by what was built on it

@@ -106,6 +106,10 @@ class NodeCache(Generic[Q, P]):
         """As `lookup`."""
         return await self.alook(self.query(self._ask(asked, *args, **kwargs)))
 
+    def ticket(self, asked: Q, /, *args: P.args, **kwargs: P.kwargs) -> Ticket:
+        """A ticket without a lookup: to store answers that are known already."""
+        return self.ticket_for(self.query(self._ask(asked, *args, **kwargs)))
+
     def put(
         self, ticket: Ticket, value: Any, *, cost: Cost | None = None, confidence: float = 1.0
     ) -> Stored:
@@ -144,6 +148,11 @@ class NodeCache(Generic[Q, P]):
         return await self._aserve(query, compute)
 
     # What follows is for wrappers, which build their `Asked` themselves.
+
+    def ticket_for(self, query: Query) -> Ticket:
+        """A ticket without a lookup, as of now."""
+        parts = self._engine.parts
+        return Ticket(query=query, sequence=parts.sequence, started=parts.clock.monotonic())
 
     def query(self, asked: Asked, *, frame: Frame | None = None) -> Query:
         """The question with tenant, labels and frame resolved.

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import partial
 from types import MappingProxyType
 
 from stemma.errors import UsageError
@@ -165,6 +166,11 @@ class LifePolicy:
             _check(f"the life of {node}", seconds, low=0.0)
         object.__setattr__(self, "base", MappingProxyType({**DEFAULT_LIVES, **self.base}))
         self.life("answer", hop=1, confidence=1.0)
+
+    def __reduce__(self) -> tuple[partial[LifePolicy], tuple[()]]:
+        # A read-only view cannot be pickled or copied; the mapping behind it can.
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return partial(LifePolicy, **{**values, "base": dict(self.base)}), ()
 
     def life(
         self,

@@ -201,7 +201,11 @@ class Connections:
         refuse_newer(self.path, version)
         if version != VERSION:
             raise StoreError(f"{self.path} has no complete schema; name another file")
-        connection.execute("PRAGMA journal_mode = WAL")
+        (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+        if mode != "wal":
+            raise StoreUnavailable(
+                f"{self.path}: a write-ahead log cannot be kept there; name a file on a local disk"
+            )
 
     def _open(self) -> sqlite3.Cursor:
         if self._closed:

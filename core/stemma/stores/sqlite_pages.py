@@ -27,7 +27,8 @@ _RECALLS = """SELECT sequence, source, entry, tenant, tag, writer, subject, mode
     FROM recalls WHERE sequence > ?1
     AND (tenant IS NULL OR tenant = ?2) AND (model IS NULL OR model = ?3)
     AND (source IS NULL OR source IN (SELECT value FROM json_each(?4)))
-    AND (entry IS NULL OR entry IN (SELECT value FROM json_each(?5)))"""
+    AND (entry IS NULL OR entry IN (SELECT value FROM json_each(?5)))
+    ORDER BY sequence DESC"""
 
 _PARTS = ("source", "entry", "tenant", "tag", "writer", "subject", "model", "index", "node")
 

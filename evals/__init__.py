@@ -1,0 +1,1 @@
+"""Evaluations: `python -m evals NAME [--json FILE]`; without a name, the list."""

@@ -1,0 +1,53 @@
+"""Run an evaluation by its name."""
+
+from __future__ import annotations
+
+import os
+
+# One thread for linear algebra: ratios between one-threaded steps are what is measured. Must be
+# said before NumPy is loaded.
+for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")
+
+import importlib
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from evals.provenance import provenance
+
+EVALUATIONS = {
+    "speed": "exact and semantic hits against a raw read, a bare product, LangChain's SQLiteCache",
+}
+
+app = typer.Typer(add_completion=False)
+out = Console()
+
+
+@app.command()
+def main(
+    name: Annotated[str | None, typer.Argument(help="Which; without one, the list.")] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write results here.")] = None,
+    size: Annotated[float, typer.Option(help="1 is the full size; 0.01 a smoke test.")] = 1.0,
+    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+) -> None:
+    """Run an evaluation, print its figures beside their targets, and write them as JSON."""
+    if name is None:
+        for known, what in EVALUATIONS.items():
+            out.print(f"{known:12} {what}")
+        return
+    if name not in EVALUATIONS:
+        raise typer.BadParameter(f"unknown evaluation {name!r}; one of {', '.join(EVALUATIONS)}")
+    if not 0 < size <= 1:
+        raise typer.BadParameter(f"size must be above 0 and at most 1, not {size}")
+    results = importlib.import_module(f"evals.{name}").run(size=size, seed=seed, out=out)
+    if json_file is not None:
+        told = {"evaluation": name, **provenance(size=size, seed=seed), "results": results}
+        json_file.write_text(json.dumps(told, indent=2), encoding="utf-8")
+        out.print(f"written to {json_file}", markup=False)
+
+
+app()

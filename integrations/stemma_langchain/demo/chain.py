@@ -1,0 +1,93 @@
+"""The demo's RAG chain: an ordinary LangChain chain with Stemma at every node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import chromadb
+from langchain_chroma import Chroma
+from langchain_core.documents import Document
+from langchain_core.output_parsers import StrOutputParser
+from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.runnables import Runnable, RunnablePassthrough
+
+from stemma import Cache
+from stemma.embedders.local import LocalEmbedder
+from stemma_langchain import (
+    CachedChain,
+    CachedEmbeddings,
+    CachedRetriever,
+    LLMCache,
+    LocalEmbeddings,
+)
+from stemma_langchain.demo.server import Endpoint, chat_model
+
+__all__ = ["Rag", "build", "index"]
+
+BATCH = 32
+CHUNKS = 3
+"""How many chunks the retriever gives."""
+
+PROMPT = ChatPromptTemplate.from_messages(
+    [
+        ("system", "Answer the question in one short sentence, from the context alone."),
+        ("human", "Context:\n{context}\n\nQuestion: {question}"),
+    ]
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rag:
+    """The chain and its parts.
+
+    Args:
+        store: The user's own vector store, an embedded Chroma collection.
+        embeddings: The local model, cached.
+        nodes: The chain with retriever and model cached, but not the whole answer.
+        chain: The whole: a hit on the question skips everything behind it.
+    """
+
+    store: Chroma
+    embeddings: CachedEmbeddings
+    nodes: Runnable[dict[str, Any], str]
+    chain: Runnable[dict[str, Any], str]
+
+
+def build(cache: Cache, folder: Path, embedder: LocalEmbedder, endpoint: Endpoint) -> Rag:
+    """Put the chain together over an empty collection in a folder."""
+    embeddings = CachedEmbeddings(cache, LocalEmbeddings(embedder))
+    client = chromadb.PersistentClient(
+        path=str(folder), settings=chromadb.Settings(anonymized_telemetry=False)
+    )
+    store = Chroma(
+        collection_name="stemma-demo",
+        embedding_function=embeddings,
+        client=client,
+        collection_configuration={"hnsw": {"space": "cosine"}},
+    )
+    retriever = CachedRetriever(cache, store.as_retriever(search_kwargs={"k": CHUNKS}))
+    model = chat_model(endpoint, cache=LLMCache(cache))
+    context = itemgetter("question") | retriever | _joined
+    nodes = RunnablePassthrough.assign(context=context) | PROMPT | model | StrOutputParser()
+    return Rag(
+        store=store,
+        embeddings=embeddings,
+        nodes=nodes,
+        chain=CachedChain(cache, nodes, focus="question"),
+    )
+
+
+def _joined(documents: Sequence[Document]) -> str:
+    return "\n\n".join(document.page_content for document in documents)
+
+
+def index(store: Chroma, chunks: Sequence[Document], advance: Callable[[int], None]) -> None:
+    """Embed the chunks and put them into the store, telling how many at a time."""
+    for start in range(0, len(chunks), BATCH):
+        batch = list(chunks[start : start + BATCH])
+        store.add_documents(batch, ids=[str(chunk.id) for chunk in batch])
+        advance(len(batch))

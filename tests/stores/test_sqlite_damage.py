@@ -1,0 +1,195 @@
+"""Damaged cells, rows in one another's place, and pages that are no longer pages."""
+
+import random
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from stemma.codec import MAX_PAYLOAD
+from stemma.errors import StoreError
+from stemma.selector import Selector
+from stemma.stores.sqlite import SqliteStore
+from stemma.testing.builders import NOW, entry, put_one, source, vector
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "cache.db"
+
+
+def alter(path: Path, *statements: str) -> None:
+    connection = sqlite3.connect(path)
+    for statement in statements:
+        connection.execute(statement)
+    connection.commit()
+    connection.close()
+
+
+COLUMNS = ("tenant", "node", "model", '"index"', "facts", "numbers", "payload", "focus")
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+def test_no_column_may_come_from_another_row(path: Path, column: str):
+    """An exchange of any one cell between two rows damages both."""
+    store = SqliteStore(path)
+    put_one(store, entry("a", "1", tenant="x", node="call", model="m", index="i", focus="f"))
+    put_one(store, entry("b", "2", tenant="y", node="hop", model="n", index="j", focus="g"))
+    alter(
+        path,
+        f"CREATE TEMP TABLE kept AS SELECT id, {column} AS cell FROM entries",
+        f"UPDATE entries SET {column} = (SELECT cell FROM kept WHERE kept.id <> entries.id)",
+    )
+    fetched = store.get(["a", "b"])
+    assert fetched.entries == {}
+    assert sorted(fetched.damaged) == ["a", "b"]
+    assert store.find() == ()
+    store.close()
+
+
+def test_a_whole_row_in_another_s_place_is_damage(path: Path):
+    """The checksum covers the id under which a row is found."""
+    store = SqliteStore(path)
+    put_one(store, entry("a"))
+    put_one(store, entry("b"))
+    alter(path, "DELETE FROM entries WHERE id = 'a'", "UPDATE entries SET id = 'a' WHERE id = 'b'")
+    assert store.get(["a"]).damaged == ("a",)
+    store.close()
+
+
+@pytest.mark.parametrize("column", ["tenant", "facts", "focus"])
+def test_a_text_that_is_no_longer_utf8_is_damage(path: Path, column: str):
+    """It is named, alone or among others, and the others are given."""
+    store = SqliteStore(path)
+    put_one(store, entry("a", focus="f"))
+    put_one(store, entry("b", focus="f"))
+    alter(path, f"UPDATE entries SET {column} = CAST(x'66ff80' AS TEXT) WHERE id = 'a'")
+    assert store.get(["a"]).damaged == ("a",)
+    fetched = store.get(["a", "b"])
+    assert (fetched.damaged, list(fetched.entries)) == (("a",), ["b"])
+    assert [one.id for one in store.find()] == ["b"]
+    assert store.ancestry("a") is None
+    assert any("damaged" in line for line in store.check())
+    assert store.check() == ()
+    store.close()
+
+
+def test_a_payload_grown_too_large_is_not_read(path: Path):
+    """It is damage, whatever its checksum."""
+    store = SqliteStore(path)
+    put_one(store, entry("a"))
+    alter(path, f"UPDATE entries SET payload = zeroblob({MAX_PAYLOAD + 1}) WHERE id = 'a'")
+    assert store.get(["a"]).damaged == ("a",)
+    store.close()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE vectors SET vector = CAST(vector || 'x' AS BLOB) WHERE entry = 'a'",
+        "UPDATE vectors SET vector = x'0000' WHERE entry = 'a'",
+        "UPDATE vectors SET entry = 'z' WHERE entry = 'a'",
+        "UPDATE vectors SET \"group\" = 'z' WHERE entry = 'a'",
+        "UPDATE vectors SET checksum = checksum + 1 WHERE entry = 'a'",
+    ],
+)
+def test_a_damaged_vector_is_none(path: Path, statement: str):
+    """Its entry is still found exactly; a check removes the vector, and tells indexes so."""
+    store = SqliteStore(path)
+    put_one(store, entry("a"), vector=vector(1, 0))
+    put_one(store, entry("b"), vector=vector(0, 1))
+    start = store.sequence()
+    alter(path, statement)
+    assert set(store.vectors(["a", "b", "z"])) == {"b"}
+    assert list(store.changes(0).ids) == ["b"]
+    assert set(store.get(["a", "b"]).entries) == {"a", "b"}
+    assert len(store.check()) == 1
+    assert store.check() == ()
+    assert len(store.changes(start).removed) == 1
+    store.close()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE lineages SET record = '' WHERE child = 'b'",
+        "UPDATE lineages SET record = '[[],[]]' WHERE child = 'b'",
+        "UPDATE lineages SET record = replace(record, 'ambient', 'AMBIENT') WHERE child = 'b'",
+        "UPDATE lineages SET record = x'00' WHERE child = 'b'",
+        "DELETE FROM lineages WHERE child = 'b'",
+    ],
+)
+def test_an_entry_whose_lineage_is_damaged_has_no_ancestry(path: Path, statement: str):
+    """It would look valid for want of parents; a check removes it."""
+    store = SqliteStore(path)
+    parent = put_one(store, entry("a"))
+    put_one(store, entry("b"), parents=[parent], sources=[source()])
+    alter(path, statement)
+    assert store.ancestry("b") is None
+    assert any("damaged" in line for line in store.check())
+    assert list(store.get(["a", "b"]).entries) == ["a"]
+    store.close()
+
+
+def test_lost_edges_are_restored(path: Path):
+    """A recall goes along the edges; a check makes them anew from the lineages."""
+    store = SqliteStore(path)
+    parent = put_one(store, entry("a"), sources=[source()])
+    put_one(store, entry("b"), parents=[parent])
+    alter(path, "DELETE FROM edges", "DELETE FROM source_edges")
+    assert any("restored" in line for line in store.check())
+    assert store.check() == ()
+    assert len(store.recall(Selector(source="doc-1"), now=NOW)) == 2
+    store.close()
+
+
+def test_orphans_are_removed(path: Path):
+    """Vectors, labels and edges of nothing are no use to anybody."""
+    store = SqliteStore(path)
+    put_one(store, entry("a"), vector=vector(1, 0))
+    alter(
+        path,
+        "UPDATE entries SET id = id",
+        "DELETE FROM entries",
+        "INSERT INTO labels VALUES ('tag', 't', 'nobody')",
+        "INSERT INTO edges VALUES ('a', 'nobody')",
+        "INSERT INTO source_edges VALUES ('a', 'nobody')",
+    )
+    assert len(store.check()) == 4
+    assert store.check() == ()
+    store.close()
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_damaged_file_gives_errors_of_ours_and_no_wrong_entry(tmp_path: Path, seed: int):
+    """Random bytes of the file are changed: what is still given is what was put."""
+    path = tmp_path / "cache.db"
+    store = SqliteStore(path)
+    put = {}
+    for number in range(80):
+        one = put_one(store, entry(f"e{number}", focus="f" * number), vector=vector(1, number))
+        put[one.id] = one
+    store.close()
+    data = bytearray(path.read_bytes())
+    lucky = random.Random(seed)
+    for _ in range(lucky.choice((1, 8, 64))):
+        data[lucky.randrange(100, len(data))] ^= 1 << lucky.randrange(8)
+    if seed % 5 == 0:
+        del data[lucky.randrange(100, len(data)) :]
+    path.write_bytes(data)
+    try:
+        store = SqliteStore(path)
+    except StoreError:
+        return
+    for name, one in put.items():
+        try:
+            found = store.get([name]).entries
+        except StoreError:
+            continue
+        assert found.get(name, one) == one
+    for use in (store.find, store.check, store.sizes, lambda: store.changes(0)):
+        try:
+            use()
+        except StoreError:
+            continue
+    store.close()

@@ -1,0 +1,248 @@
+"""The suite bites: stores broken on purpose fail it, each where it is broken."""
+
+import inspect
+import sqlite3
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from stemma.outcome import Recall, Stored
+from stemma.selector import Selector
+from stemma.stores import rows
+from stemma.stores.memory import MemoryStore
+from stemma.stores.protocol import Changes, Fetched
+from stemma.stores.sqlite import SqliteStore
+from stemma.testing.stores import PersistentStoreConformance, StoreConformance
+
+
+class ForgetsGroups(MemoryStore):
+    """Tells indexes of one group for all."""
+
+    def changes(self, after: int) -> Changes:
+        found = super().changes(after)
+        return replace(found, groups=["all"] * len(found.ids))
+
+
+class IgnoresTheTenant(MemoryStore):
+    """Finds every tenant's entries."""
+
+    def find(self, selector=None, *, limit=100):
+        parts = {
+            k: v for k, v in dict(selector.parts() if selector else {}).items() if k != "tenant"
+        }
+        return super().find(Selector(**parts) if parts else None, limit=limit)
+
+
+class FoldsCase(MemoryStore):
+    """Takes ids that differ in case for one."""
+
+    def get(self, ids):
+        stored = {one.id.lower(): one for one in super().find(limit=10_000)}
+        found = {one: stored[one.lower()] for one in ids if one.lower() in stored}
+        return replace(super().get(ids), entries=found)
+
+
+class LosesAWrite(MemoryStore):
+    """Acknowledges every seventh put of its life without storing it."""
+
+    count = 0
+
+    def put(self, puts, now):
+        stored = super().put(puts, now)
+        for one in stored:
+            self.count += 1
+            if one.entry is not None and self.count % 7 == 0:
+                with self._open() as shelves:
+                    shelves.drop([one.entry.id])
+        return stored
+
+
+class MutatesAnEntry(MemoryStore):
+    """Strips what it gives back."""
+
+    def get(self, ids):
+        found = super().get(ids)
+        entries = {
+            k: replace(v, payload=v.payload.strip(b"\x00")) for k, v in found.entries.items()
+        }
+        return replace(found, entries=entries)
+
+
+class ForgetsAnEdge(MemoryStore):
+    """Keeps only the first parent."""
+
+    def put(self, puts, now):
+        cut = [replace(p, lineage=replace(p.lineage, parents=p.lineage.parents[:1])) for p in puts]
+        return super().put(cut, now)
+
+
+class ServesAfterARecall(MemoryStore):
+    """Writes the receipt, and takes nothing back."""
+
+    def recall(self, selector, *, now, dry_run=False, cascade=True) -> Recall:
+        kept = super().recall(selector, now=now, dry_run=True, cascade=cascade)
+        if dry_run:
+            return kept
+        with self._open() as shelves:
+            entries = dict(shelves.entries)
+        receipt = super().recall(selector, now=now, cascade=cascade)
+        with self._open() as shelves:
+            shelves.entries = entries
+        return receipt
+
+
+class IgnoresWhenItWasRead(MemoryStore):
+    """Takes every put for one that was looked up just now."""
+
+    def put(self, puts, now) -> tuple[Stored, ...]:
+        late = self.sequence()
+        return super().put([replace(one, since=late, read_at={}) for one in puts], now)
+
+
+class RefusesTooMuch(MemoryStore):
+    """Refuses every put that any recall came before."""
+
+    def put(self, puts, now) -> tuple[Stored, ...]:
+        if super().recalls() and any(one.since < super().recalls()[0].sequence for one in puts):
+            return tuple(Stored(refused="recalled") for _ in puts)
+        return super().put(puts, now)
+
+
+class DoesNotCascade(MemoryStore):
+    """Takes back only what is named."""
+
+    def recall(self, selector, *, now, dry_run=False, cascade=True) -> Recall:
+        return super().recall(selector, now=now, dry_run=dry_run, cascade=False)
+
+
+class CascadesAlways(MemoryStore):
+    """Takes back more than is named where it should not."""
+
+    def recall(self, selector, *, now, dry_run=False, cascade=True) -> Recall:
+        return super().recall(selector, now=now, dry_run=dry_run, cascade=True)
+
+
+class RehearsesForReal(MemoryStore):
+    """Takes back in a rehearsal."""
+
+    def recall(self, selector, *, now, dry_run=False, cascade=True) -> Recall:
+        receipt = super().recall(selector, now=now, cascade=cascade)
+        return replace(receipt, dry_run=dry_run)
+
+
+class StandsStill(MemoryStore):
+    """Never raises the epoch."""
+
+    def get(self, ids) -> Fetched:
+        return replace(super().get(ids), epoch=0)
+
+
+class ProvesTooLong(MemoryStore):
+    """Forgets that a parent's life ends."""
+
+    def put(self, puts, now):
+        stored = super().put(puts, now)
+        with self._open() as shelves:
+            for one in stored:
+                if one.entry is not None:
+                    shelves.entries[one.entry.id] = replace(one.entry, proven_until=None)
+        return tuple(
+            replace(s, entry=s.entry and self.get([s.entry.id]).entries[s.entry.id]) for s in stored
+        )
+
+
+class ConfusesNothings(MemoryStore):
+    """Takes an empty focus for none."""
+
+    def put(self, puts, now):
+        return super().put(
+            [replace(p, entry=replace(p.entry, focus=p.entry.focus or None)) for p in puts], now
+        )
+
+
+class OverwritesCounters(MemoryStore):
+    """Keeps the last increment instead of the sum."""
+
+    def journal(self, servings, counts):
+        for one in counts:
+            self._counts.pop((one.tenant, one.node, one.outcome), None)
+        super().journal(servings, counts)
+
+
+BROKEN: dict[type[MemoryStore], str] = {
+    ForgetsGroups: "test_changes_are_what_came_since",
+    IgnoresTheTenant: "test_find_takes_every_part_of_a_selector",
+    FoldsCase: "test_hostile_texts_touch_no_other_entry",
+    LosesAWrite: "test_hostile_texts_are_fetched_together",
+    MutatesAnEntry: "test_what_was_put_comes_back_whole",
+    ForgetsAnEdge: "test_a_lineage_comes_back_as_it_was",
+    ServesAfterARecall: "test_a_recall_takes_what_is_named",
+    IgnoresWhenItWasRead: "test_a_put_under_way_is_refused",
+    RefusesTooMuch: "test_a_recall_of_something_else_refuses_nothing",
+    DoesNotCascade: "test_a_recall_takes_everything_built_on_it",
+    CascadesAlways: "test_without_a_cascade_only_what_is_named_goes",
+    RehearsesForReal: "test_a_rehearsal_writes_nothing",
+    StandsStill: "test_every_invalidation_raises_the_epoch",
+    ProvesTooLong: "test_an_entry_is_proven_until_the_earliest_end",
+    ConfusesNothings: "test_none_is_not_the_empty_text",
+    OverwritesCounters: "test_counters_are_added_up",
+}
+
+
+def cases(test: Callable[..., None]) -> list[dict[str, Any]]:
+    """The arguments of a parametrised test, one at a time."""
+    marks = getattr(test, "pytestmark", [])
+    named = [mark.args for mark in marks if mark.name == "parametrize"]
+    if not named:
+        return [{}]
+    ((name, values),) = named
+    return [{name: value} for value in values]
+
+
+def failures(make: Callable[[], MemoryStore]) -> set[str]:
+    """The tests of the suite that a store fails."""
+    suite = StoreConformance()
+    suite.reach = 16
+    failed = set()
+    for name, test in inspect.getmembers(suite, inspect.ismethod):
+        if not name.startswith("test_") or "thread" in name or "race" in name:
+            continue
+        for arguments in cases(test):
+            store = make()
+            try:
+                test(store, **arguments)
+            except (Exception, pytest.fail.Exception):
+                failed.add(name)
+            finally:
+                store.close()
+    return failed
+
+
+def test_a_sound_store_fails_nothing():
+    """What fails below fails for the defect, not for the way the suite is run."""
+    assert failures(lambda: MemoryStore(reach=16)) == set()
+
+
+@pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: broken.__name__)
+def test_a_broken_store_fails(broken: type[MemoryStore]):
+    """Also in the very test that is about what is broken."""
+    assert BROKEN[broken] in failures(lambda: broken(reach=16))
+
+
+def test_a_store_that_gives_damaged_records_fails(tmp_path, monkeypatch):
+    """Reading without looking at the checksum does not go unnoticed."""
+    monkeypatch.setattr(rows, "_sum", lambda *_: 0)
+    store = SqliteStore(tmp_path / "cache.db")
+
+    def damage(id: str, part: str) -> None:
+        with sqlite3.connect(tmp_path / "cache.db") as connection:
+            connection.execute(f"UPDATE entries SET {part} = 'x' WHERE id = ?", (id,))
+        connection.close()
+
+    suite = PersistentStoreConformance()
+    suite.damage = damage
+    with pytest.raises(AssertionError, match=r"focus|payload|tenant"):
+        suite.test_a_damaged_record_is_named_and_never_given(store)
+    store.close()
