@@ -11,6 +11,7 @@ from stemma.codec import Codec
 from stemma.effects import Ask, Steps
 from stemma.entry import Entry, Vector
 from stemma.errors import CodecError, UsageError
+from stemma.indexes.protocol import Near
 from stemma.lineage.validity import judge
 from stemma.outcome import Hit, Miss, Ticket, Tier
 from stemma.parts import Parts, kind_of
@@ -120,7 +121,7 @@ class Lookup:
             return self.outcome(query, exact, started, fetched.sequence)
         if not self._parts.by_meaning(query):
             return self.outcome(query, exact, started, fetched.sequence)
-        found, vector = yield from self._semantic(query, fetched.epoch)
+        found, vector = yield from self._semantic(query)
         if isinstance(found, Miss) and found.reason == "cold":
             found = replace(exact, detail=found.detail or exact.detail)
         elif isinstance(found, Miss) and exact.reason != "cold":
@@ -153,19 +154,31 @@ class Lookup:
             miss = Miss(reason=reason, nearest=entry.id, similarity=1.0, detail=detail)
         return miss
 
-    def _semantic(self, query: Query, epoch: int) -> Steps[tuple[Hit | Miss, Vector | None]]:
+    def _semantic(self, query: Query) -> Steps[tuple[Hit | Miss, Vector | None]]:
         vector = yield from self.embed(query)
         if vector is None:
             return Miss(reason="cold", detail="the text is longer than the model's window"), None
-        candidates = yield from self._candidates(query, vector)
+        near = yield from self._near(query, vector)
+        floor = self._parts.policy.floor
+        wanted = {item.id: (scope, item) for scope, item in near if item.similarity >= floor}
+        if not wanted:
+            return _too_far(near), vector
+        fetched: Fetched = yield Ask(self._parts.store, "get", (list(wanted),))
+        for damaged in fetched.damaged:
+            yield from self._remove(damaged)
+        now = self._parts.clock.now()
+        readable = {
+            found: entry
+            for found, entry in fetched.entries.items()
+            if _own_refusal(entry, wanted[found][0], now) is None
+        }
         decision = self._parts.policy.decide(
-            query.request.focus or "",
+            str(query.request.focus),
             [
-                Candidate(id=entry.id, focus=entry.focus or "", similarity=similarity)
-                for entry, _, similarity in candidates.values()
+                Candidate(found, str(entry.focus), wanted[found][1].similarity)
+                for found, entry in readable.items()
             ],
         )
-        now = self._parts.clock.now()
         miss = Miss(
             reason=decision.reason,
             nearest=decision.nearest,
@@ -173,8 +186,8 @@ class Lookup:
             detail=decision.detail,
         )
         for accepted in decision.accepted:
-            entry, scope, _ = candidates[accepted.id]
-            reason, detail = yield from self._deep_refusal(entry, epoch, now)
+            entry, scope = readable[accepted.id], wanted[accepted.id][0]
+            reason, detail = yield from self._deep_refusal(entry, fetched.epoch, now)
             if reason is None:
                 hit = yield from self._read(query, _found(entry, scope, accepted), now)
                 if isinstance(hit, Hit):
@@ -194,30 +207,19 @@ class Lookup:
         vector: Vector = matrix[0]
         return vector
 
-    def _candidates(
-        self, query: Query, vector: Vector
-    ) -> Steps[dict[str, tuple[Entry, Scope, float]]]:
-        """What the index proposes, read again from the store, less what cannot be served."""
-        near: dict[str, tuple[Scope, float]] = {}
-        for scope, key in ((query.scope, query.key), *query.pools):
+    def _near(self, query: Query, vector: Vector) -> Steps[list[tuple[Scope, Near]]]:
+        """What the index proposes, in the tenant's group and the pools', nearest first."""
+        found: list[tuple[Scope, Near]] = []
+        asked = ((query.scope, query.key), *query.pools)
+        exact = {key.id for _, key in asked}  # looked at already
+        for scope, key in asked:
             proposed = yield Ask(
                 self._parts.index,
                 "nearest",
                 (self._parts.store, key.group, vector, self._parts.policy.depth),
             )
-            for item in proposed:
-                if item.id not in {query.key.id, *(k.id for _, k in query.pools)}:
-                    near[item.id] = (scope, item.similarity)
-        if not near:
-            return {}
-        fetched: Fetched = yield Ask(self._parts.store, "get", (list(near),))
-        now = self._parts.clock.now()
-        groups = {key.group for key in (query.key, *(key for _, key in query.pools))}
-        return {
-            found: (entry, *near[found])
-            for found, entry in fetched.entries.items()
-            if entry.group in groups and _own_refusal(entry, near[found][0], now) is None
-        }
+            found += [(scope, item) for item in proposed if item.id not in exact]
+        return sorted(found, key=lambda one: -one[1].similarity)
 
     def _deep_refusal(self, entry: Entry, epoch: int, now: float) -> Steps[tuple[str | None, str]]:
         """Why an entry may not be served by its ancestors; `None` where nothing is against it.
@@ -330,6 +332,13 @@ def _own_refusal(entry: Entry, scope: Scope, now: float) -> str | None:
     if entry.expires is not None and now >= entry.expires:
         return "expired"
     return None
+
+
+def _too_far(near: Sequence[tuple[Scope, Near]]) -> Miss:
+    if not near:
+        return Miss(reason="cold")
+    nearest = near[0][1]
+    return Miss(reason="below_threshold", nearest=nearest.id, similarity=nearest.similarity)
 
 
 def _found(entry: Entry, scope: Scope, accepted: Accepted) -> _Found:

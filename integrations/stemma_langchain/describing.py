@@ -48,7 +48,7 @@ NOISE = frozenset(
     custom_input_type custom_output_type default_request_timeout default_timeout
     disable_streaming http_async_client http_client http_socket_options input_type_ max_concurrency
     max_retries metadata name output_type_ profile rate_limiter request_timeout root_async_client
-    root_client show_progress show_progress_bar stream_usage streaming tags timeout verbose
+    root_client show_progress show_progress_bar stream stream_usage streaming tags timeout verbose
     """.split()  # noqa: SIM905 - thirty names read better as words
 )
 """Fields that shape no answer."""

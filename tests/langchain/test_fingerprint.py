@@ -6,6 +6,7 @@ import sys
 import textwrap
 
 import pytest
+from langchain_chroma import Chroma
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 from langchain_core.language_models import FakeListChatModel
@@ -21,7 +22,7 @@ from langchain_core.runnables import (
 from langchain_core.tools import tool
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
-from pydantic import BaseModel, create_model
+from pydantic import create_model
 
 from stemma import UnkeyableValue
 from stemma_langchain.fingerprint import (
@@ -102,11 +103,7 @@ def test_it_is_taken_from_the_live_object():
     ],
 )
 def test_whatever_does_not_shape_the_answer_leaves_it(same):
-    if same.__class__.__name__ == "RunnableBinding":
-        assert fingerprint(same) == fingerprint(chain())
-        return
-    ours, plain = describe(same), describe(chain())
-    assert ours["fields"] == plain["fields"] or str(ours).replace("True", "False") == str(plain)
+    assert fingerprint(same) == fingerprint(chain())
 
 
 def test_what_is_configured_counts():
@@ -139,7 +136,7 @@ def test_a_function_is_its_code_and_what_it_captured():
 
 
 def test_a_functions_constant_and_its_neighbours_count(monkeypatch):
-    thing = RunnableLambda(lambda text: styled(text))
+    thing = RunnableLambda(lambda text: styled(text) + ".")
     before = fingerprint(thing)
     monkeypatch.setitem(globals(), "STYLE", "long")
     assert fingerprint(thing) != before
@@ -343,8 +340,6 @@ def test_a_named_store_is_known_by_name_place_and_embeddings():
 
 
 def test_two_chroma_folders_with_one_collection_name_are_two(tmp_path):
-    from langchain_chroma import Chroma
-
     def chroma(folder):
         return Chroma("docs", DeterministicFakeEmbedding(size=8), persist_directory=str(folder))
 
@@ -355,11 +350,12 @@ def test_two_chroma_folders_with_one_collection_name_are_two(tmp_path):
 
 def test_search_parameters_are_part_of_the_fingerprint_but_not_of_the_index():
     held = store("a")
-    two, three = held.as_retriever(search_kwargs={"k": 2}), held.as_retriever(search_kwargs={"k": 3})
+    two, three = (
+        held.as_retriever(search_kwargs={"k": 2}),
+        held.as_retriever(search_kwargs={"k": 3}),
+    )
     assert fingerprint(two) != fingerprint(three)
-    assert fingerprint(two) != fingerprint(held.as_retriever(search_type="mmr", search_kwargs={"k": 2}))
+    assert fingerprint(two) != fingerprint(
+        held.as_retriever(search_type="mmr", search_kwargs={"k": 2})
+    )
     assert index_identity(two) == index_identity(three)
-
-
-class Schema(BaseModel):
-    text: str

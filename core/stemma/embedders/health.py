@@ -36,6 +36,10 @@ SAME = 0.999
 """Any two probes above this have one and the same vector."""
 
 
+UNIT = 1e-6
+"""How far from 1 a squared length may be: what rounding to float32 leaves."""
+
+
 def unit_rows(vectors: Any, count: int, *, dimensions: int | None = None) -> Matrix:
     """What an embedder gave for `count` texts, as float32 rows of length 1.
 
@@ -63,6 +67,8 @@ def unit_rows(vectors: Any, count: int, *, dimensions: int | None = None) -> Mat
             f"the embedder gave vectors of {rows.shape[1]} numbers, but of {dimensions} before; "
             "one embedder must keep to one size"
         )
+    if count == 1 and abs(float(rows[0] @ rows[0]) - 1.0) < UNIT:
+        return rows.copy()  # one vector of length 1, as most are: nothing to find and to mend
     lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
     if not np.isfinite(lengths).all():
         raise EmbedderError("the embedder gave a vector with NaN or an infinite number in it")

@@ -83,6 +83,11 @@ class Policy(Protocol):
         """How many of the nearest candidates it wants to see."""
         ...
 
+    @property
+    def floor(self) -> float:
+        """The least similarity of a candidate it could accept: those below are not even read."""
+        ...
+
     def decide(self, asked: str, candidates: Sequence[Candidate]) -> Decision:
         """What may be served of these candidates, given in any order."""
         ...
@@ -115,6 +120,11 @@ class ThresholdPolicy:
         if not isinstance(self.guards, bool):
             raise UsageError(f"guards must be True or False, not {self.guards!r}")
 
+    @property
+    def floor(self) -> float:
+        """See `Policy.floor`."""
+        return -1.0 if self.threshold == 0 else min(self.threshold, SAME)
+
     def decide(self, asked: str, candidates: Sequence[Candidate]) -> Decision:
         """See `Policy.decide`; the most similar first."""
         ranked = sorted(
@@ -139,7 +149,7 @@ class ThresholdPolicy:
         return Decision(tuple(accepted), reason, nearest.id, nearest.similarity, detail)
 
     def _near(self, similarity: float) -> bool:
-        return self.threshold == 0 or similarity >= min(self.threshold, SAME)
+        return similarity >= self.floor
 
     def _accepted(self, candidate: Candidate) -> Accepted:
         similarity = candidate.similarity
