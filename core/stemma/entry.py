@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -24,7 +22,6 @@ __all__ = [
     "SourceEdge",
     "Vector",
     "Verdict",
-    "checksum",
     "content_digest",
 ]
 
@@ -146,14 +143,3 @@ class Entry:
             and self.pool == scope.pool
             and (scope.pool is not None or self.tenant == scope.tenant)
         )
-
-
-def checksum(parts: Sequence[str], payload: bytes, focus: str | None) -> int:
-    """CRC-32 over the parts that must not be exchanged, the payload and the focus.
-
-    It finds damage and rows put in another row's place; it is no defence against forgery.
-    """
-    crc = zlib.crc32(payload, zlib.crc32("\x1f".join(parts).encode("utf-8", "surrogatepass")))
-    if focus is None:
-        return crc
-    return zlib.crc32(b"\x1f" + focus.encode("utf-8", "surrogatepass"), crc)

@@ -69,7 +69,8 @@ class CachedRetriever(BaseRetriever):
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **kwargs: Any
     ) -> list[Document]:
-        marks, index, kwargs = self._begin(run_manager.run_id, kwargs)
+        marks, index = self._begin(run_manager.run_id)
+        kwargs = self._searched_with(kwargs)
 
         def compute() -> list[Document]:
             config = {"callbacks": run_manager.get_child()}
@@ -84,7 +85,8 @@ class CachedRetriever(BaseRetriever):
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **kwargs: Any
     ) -> list[Document]:
-        marks, index, kwargs = self._begin(run_manager.run_id, kwargs)
+        marks, index = self._begin(run_manager.run_id)
+        kwargs = self._searched_with(kwargs)
 
         async def compute() -> list[Document]:
             config = {"callbacks": run_manager.get_child()}
@@ -96,21 +98,28 @@ class CachedRetriever(BaseRetriever):
             await self.cache.retrievals.aserve(asked, compute, admit=_refusal), marks, index
         )
 
-    def _begin(
-        self, run: UUID, kwargs: dict[str, Any]
-    ) -> tuple[Mapping[int, int], str, dict[str, Any]]:
-        """The sequence numbers known before anything is read, the index, and the arguments."""
+    def _begin(self, run: UUID) -> tuple[Mapping[int, int], str]:
+        """The sequence numbers known before anything is read, and the index."""
         runs.noted(run)
         marks = frames.marks()
-        index = self.index if self.index is not None else index_identity(self.retriever)
-        return marks, index, kwargs if self.k is None else {"k": self.k, **kwargs}
+        return marks, self.index if self.index is not None else index_identity(self.retriever)
+
+    def _searched_with(self, kwargs: dict[str, Any]) -> dict[str, Any]:
+        # Every retriever can be called with a `k`, whether it minds it or not; a function cannot.
+        if self.k is None or not isinstance(self.retriever, BaseRetriever):
+            return kwargs
+        return {"k": self.k, **kwargs}
 
     def _asked(self, query: str, index: str, kwargs: dict[str, Any]) -> Asked:
         searched = {name: value for name, value in kwargs.items() if name not in _UNSEARCHED}
         return Asked(
             scope={
                 "index": index,
-                "parameters": {"retriever": describe(self.retriever), "kwargs": describe(searched)},
+                "parameters": {
+                    "retriever": describe(self.retriever),
+                    "k": self.k,
+                    "kwargs": describe(searched),
+                },
             },
             request=Request(focus=query, meaning=False),
             codec=CODEC,
@@ -123,7 +132,7 @@ class CachedRetriever(BaseRetriever):
         self, found: list[Document], kwargs: dict[str, Any], marks: Mapping[int, int], index: str
     ) -> list[Document]:
         """What the retriever gave, noted as sources before anything is stored."""
-        most = kwargs.get("k")
+        most = kwargs.get("k", self.k)
         documents = found[:most] if isinstance(most, int) and len(found) > most else found
         self._note(documents, marks, index)
         return documents

@@ -252,19 +252,6 @@ async def test_without_a_tenant_it_passes_by_and_warns_once():
     assert len(searched()) == 3
 
 
-def sources(cache):
-    """Every source edge of what was stored, by entry."""
-    held = {}
-
-    def note(event):
-        if event.outcome == "stored":
-            ancestry = cache.engine.parts.store.ancestry(event.entry)
-            held[event.node] = ancestry
-
-    cache.listen(note)
-    return held
-
-
 def test_documents_are_sources_with_the_index_that_vouches_for_them(cache):
     retriever = CachedRetriever(cache, Shelf(), index="shelf/1", source_key="source")
     with cache.trace() as frame:

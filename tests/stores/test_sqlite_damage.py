@@ -26,7 +26,7 @@ def alter(path: Path, *statements: str) -> None:
     connection.close()
 
 
-COLUMNS = ("tenant", "node", "model", '"index"', "facts", "numbers", "payload", "focus")
+COLUMNS = ("tenant", "node", "model", '"index"', "record")
 
 
 @pytest.mark.parametrize("column", COLUMNS)
@@ -57,7 +57,7 @@ def test_a_whole_row_in_another_s_place_is_damage(path: Path):
     store.close()
 
 
-@pytest.mark.parametrize("column", ["tenant", "facts", "focus"])
+@pytest.mark.parametrize("column", ["tenant", "model", "record"])
 def test_a_text_that_is_no_longer_utf8_is_damage(path: Path, column: str):
     """It is named, alone or among others, and the others are given."""
     store = SqliteStore(path)
@@ -78,7 +78,7 @@ def test_a_payload_grown_too_large_is_not_read(path: Path):
     """It is damage, whatever its checksum."""
     store = SqliteStore(path)
     put_one(store, entry("a"))
-    alter(path, f"UPDATE entries SET payload = zeroblob({MAX_PAYLOAD + 1}) WHERE id = 'a'")
+    alter(path, f"UPDATE entries SET record = zeroblob({3 * MAX_PAYLOAD}) WHERE id = 'a'")
     assert store.get(["a"]).damaged == ("a",)
     store.close()
 

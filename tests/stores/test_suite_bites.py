@@ -238,11 +238,15 @@ def test_a_store_that_gives_damaged_records_fails(tmp_path, monkeypatch):
 
     def damage(id: str, part: str) -> None:
         with sqlite3.connect(tmp_path / "cache.db") as connection:
-            connection.execute(f"UPDATE entries SET {part} = 'x' WHERE id = ?", (id,))
+            assert part == "payload"
+            connection.execute(
+                "UPDATE entries SET record = CAST(record || 'x' AS BLOB) WHERE id = ?", (id,)
+            )
         connection.close()
 
     suite = PersistentStoreConformance()
     suite.damage = damage
-    with pytest.raises(AssertionError, match=r"focus|payload|tenant"):
+    suite.damageable = ("payload",)
+    with pytest.raises(AssertionError, match=r"payload"):
         suite.test_a_damaged_record_is_named_and_never_given(store)
     store.close()

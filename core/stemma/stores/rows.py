@@ -1,8 +1,8 @@
 """The stored form of entries, lineages and vectors: packed, checksummed, unpacked again.
 
-What a selector can name has a column of its own. The other texts of an entry are packed into one
-(`facts`), its numbers into one blob (`numbers`): the exact read is the hot path, and every column
-costs it a tenth of a microsecond. The checksum covers all of them.
+An entry is one record: its checksum, its numbers, its texts, its payload. The exact read is the
+hot path, and every column would cost it a tenth of a microsecond. What a selector can name has a
+column besides, and a row whose columns say something else than its record is damaged.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from stemma.codec import MAX_PAYLOAD
-from stemma.entry import Cost, Edge, Entry, Lineage, Source, SourceEdge, Vector, checksum
+from stemma.entry import Cost, Edge, Entry, Lineage, Source, SourceEdge, Vector
 from stemma.errors import StoreError
 from stemma.scope import NODES, Labels
 from stemma.stores.text import ESCAPE, SEPARATOR, Damaged, escape, unescape
@@ -26,7 +26,6 @@ from stemma.stores.text import ESCAPE, SEPARATOR, Damaged, escape, unescape
 __all__ = [
     "Half",
     "half",
-    "hop_of",
     "pack",
     "pack_lineage",
     "pack_vector",
@@ -39,7 +38,10 @@ Half = np.ndarray[tuple[int], np.dtype[np.float16]]
 
 _NO_LABELS = Labels()
 _VERDICTS = ("unknown", "supported", "hallucinated")
-_numbers = struct.Struct("<6d7q")
+_NO_COST = Cost()
+_crc = struct.Struct("<I")
+_numbers = struct.Struct("<6d8q")
+_head = struct.Struct("<I6d8q")
 _array = json.JSONEncoder(separators=(",", ":")).encode
 # A frozen record's own __init__ takes nearly twice as long as setting its slots does.
 _set_slots: tuple[Callable[[Entry, Any], None], ...] = tuple(
@@ -48,7 +50,7 @@ _set_slots: tuple[Callable[[Entry, Any], None], ...] = tuple(
 
 
 def pack(entry: Entry, lineage: int) -> tuple[Any, ...]:
-    """An entry as a row: id, tenant, node, model, index, facts, numbers, payload, focus, checksum.
+    """An entry as a row: id, tenant, node, model, index, hop, record.
 
     Args:
         entry: The entry.
@@ -57,8 +59,12 @@ def pack(entry: Entry, lineage: int) -> tuple[Any, ...]:
     Raises:
         StoreError: A number is too large to be stored.
     """
-    texts = (entry.id, entry.tenant, entry.node, entry.model, entry.index)
-    facts = (
+    texts = (
+        entry.id,
+        entry.tenant,
+        entry.node,
+        entry.model,
+        entry.index,
         entry.partition,
         entry.group,
         entry.codec,
@@ -66,36 +72,51 @@ def pack(entry: Entry, lineage: int) -> tuple[Any, ...]:
         "" if entry.pool is None else f"={entry.pool}",
         "" if entry.labels == _NO_LABELS else _pack_labels(entry.labels),
         entry.verdict,
+        "" if entry.focus is None else f"={entry.focus}",
     )
-    columns = (
-        *map(escape, texts),
-        SEPARATOR.join(map(escape, facts)),
-        _pack_numbers(entry, lineage),
-    )
-    focus = None if entry.focus is None else escape(entry.focus)
-    return (*columns, entry.payload, focus, _sum(columns, entry.payload, focus))
+    escaped = [escape(text) for text in texts]
+    packed = SEPARATOR.join(escaped).encode("utf-8")
+    body = b"".join((_pack_numbers(entry, lineage, len(packed)), packed, entry.payload))
+    return (*escaped[:5], entry.hop, _crc.pack(_sum(body)) + body)
 
 
 def unpack(row: Sequence[Any]) -> tuple[Entry, int]:
-    """The entry of a row as `pack` gives it, and the checksum of its packed lineage.
+    """The entry of a row (id, tenant, node, model, index, record), and its lineage's checksum.
 
     Raises:
         Damaged: The row is not what was written.
     """
-    name, tenant, node, model, index, facts, numbers, payload, focus, written = row
+    record = row[5]
     try:
-        if len(payload) > MAX_PAYLOAD or written != _sum(row[:7], payload, focus):
+        written, *numbers = _head.unpack_from(record)
+        if written != _sum(memoryview(record)[_crc.size :]):
             raise Damaged
-        texts = facts if focus is None else facts + focus
-        packed = facts.split(SEPARATOR)
-        if ESCAPE in texts or ESCAPE in name or ESCAPE in tenant or ESCAPE in model + index:
-            name, tenant, model, index = map(unescape, (name, tenant, model, index))
-            focus = None if focus is None else unescape(focus)
-            packed = [unescape(fact) for fact in packed]
-        partition, group, codec, value, pool, labels, verdict = packed
-        confidence, seconds, made, verified, expires, proven, *whole = _numbers.unpack(numbers)
-        hop, tokens, derived, schema, sequence, epoch, lineage = whole
-        if node not in NODES or verdict not in _VERDICTS:
+        (
+            confidence,
+            seconds,
+            made,
+            verified,
+            expires,
+            proven,
+            hop,
+            tokens,
+            derived,
+            schema,
+            sequence,
+            epoch,
+            lineage,
+            length,
+        ) = numbers
+        end = _head.size + length
+        texts = record[_head.size : end].decode("utf-8")
+        packed = texts.split(SEPARATOR)
+        if packed[:5] != list(row[:5]):
+            raise Damaged
+        if ESCAPE in texts:
+            packed = [unescape(text) for text in packed]
+        name, tenant, node, model, index, partition, group, codec, value, *rest = packed
+        pool, labels, verdict, focus = rest
+        if node not in NODES or verdict not in _VERDICTS or len(record) - end > MAX_PAYLOAD:
             raise Damaged
         values = (
             name,
@@ -103,26 +124,26 @@ def unpack(row: Sequence[Any]) -> tuple[Entry, int]:
             group,
             tenant,
             node,
-            payload,
+            record[end:],
             codec,
             value,
             pool[1:] if pool else None,
             model,
             index,
             _unpack_labels(labels) if labels else _NO_LABELS,
-            focus,
+            focus[1:] if focus else None,
             hop,
             confidence,
-            Cost(tokens=tokens, seconds=seconds),
+            Cost(tokens=tokens, seconds=seconds) if tokens or seconds else _NO_COST,
             made,
             verified,
-            None if math.isnan(expires) else expires,
+            expires if expires == expires else None,  # noqa: PLR0124 - NaN stands for no end
             verdict,
             derived == 1,
             schema,
             sequence,
             epoch,
-            None if math.isnan(proven) else proven,
+            proven if proven == proven else None,  # noqa: PLR0124 - as above
         )
     except (TypeError, ValueError, AttributeError, struct.error) as error:
         raise Damaged from error
@@ -132,19 +153,11 @@ def unpack(row: Sequence[Any]) -> tuple[Entry, int]:
     return entry, lineage
 
 
-def hop_of(numbers: Any) -> int:
-    """The hop in an entry's packed numbers; 1 where they are damaged."""
-    try:
-        return int(_numbers.unpack(numbers)[6])
-    except (TypeError, struct.error):
-        return 1
+def _sum(body: bytes | memoryview) -> int:
+    return zlib.crc32(body)
 
 
-def _sum(columns: Sequence[Any], payload: Any, focus: Any) -> int:
-    return checksum((*columns[:6], columns[6].decode("latin-1")), payload, focus)
-
-
-def _pack_numbers(entry: Entry, lineage: int) -> bytes:
+def _pack_numbers(entry: Entry, lineage: int, length: int) -> bytes:
     try:
         return _numbers.pack(
             entry.confidence,
@@ -160,6 +173,7 @@ def _pack_numbers(entry: Entry, lineage: int) -> bytes:
             entry.sequence,
             entry.epoch,
             lineage,
+            length,
         )
     except (struct.error, OverflowError) as error:
         raise StoreError(

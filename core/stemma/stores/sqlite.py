@@ -115,7 +115,7 @@ class SqliteStore:
         finally:
             self._connections.give(cursor)
         entries: dict[str, Entry] = {}
-        damaged = []
+        damaged: tuple[str, ...] = ()
         for row in rows:
             if row[2] is None:
                 continue
@@ -123,8 +123,8 @@ class SqliteStore:
                 entry, _ = unpack(row[2:])
                 entries[entry.id] = entry
             except Damaged:
-                damaged.append(unescape(row[2]))
-        return Fetched(entries=entries, sequence=sequence, epoch=epoch, damaged=tuple(damaged))
+                damaged = (*damaged, unescape(row[2]))
+        return Fetched(entries=entries, sequence=sequence, epoch=epoch, damaged=damaged)
 
     def put(self, puts: Sequence[Put], now: float) -> tuple[Stored, ...]:  # noqa: ARG002 - contract
         """See `Store.put`."""

@@ -17,9 +17,9 @@ from stemma.stores.text import Damaged, escape, unescape
 
 __all__ = ["ROW", "SqlitePages", "ends", "fetch", "lenient", "selectors", "where", "whole"]
 
-ROW = """e.id, e.tenant, e.node, e.model, e."index", e.facts, e.numbers,
-    CASE WHEN length(e.payload) <= 16777216 THEN e.payload END, e.focus, e.checksum"""
-"""An entry's columns as `stemma.stores.rows.unpack` takes them; a payload too long is none."""
+ROW = """e.id, e.tenant, e.node, e.model, e."index",
+    CASE WHEN length(e.record) <= 33554432 THEN e.record END"""
+"""An entry's columns as `stemma.stores.rows.unpack` takes them; a record too long is none."""
 
 _ENTRY = f"SELECT {ROW} FROM entries e WHERE e.id = ?"  # noqa: S608 - constant columns
 
@@ -176,7 +176,7 @@ class SqlitePages:
         key = escape(entry.id)
         self._link(key, lineage, record)
         self._cursor.execute(
-            "INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             (*pack(entry, total), entry.sequence),
         )
         self._cursor.execute("DELETE FROM labels WHERE entry = ?", (key,))
@@ -192,9 +192,7 @@ class SqlitePages:
         found = self._found(entry.id)
         if found is not None:
             row = pack(entry, found[1])
-            self._cursor.execute(
-                "UPDATE entries SET facts = ?, checksum = ? WHERE id = ?", (row[5], row[9], row[0])
-            )
+            self._cursor.execute("UPDATE entries SET record = ? WHERE id = ?", (row[6], row[0]))
 
     def forget(self, statement: str, values: Any = ()) -> None:
         """Log the vectors that a statement names by (sequence, group, entry) as removed."""

@@ -8,7 +8,6 @@ from typing import Any
 
 from stemma.outcome import Recall, Recalled
 from stemma.selector import Selector
-from stemma.stores.rows import hop_of
 from stemma.stores.sqlite_pages import SqlitePages, fetch, lenient, selectors, where
 from stemma.stores.text import escape, unescape
 
@@ -21,7 +20,7 @@ _CASCADE = """WITH RECURSIVE down (id) AS (
         SELECT edges.child FROM down JOIN edges ON edges.parent = down.id
     ) INSERT OR IGNORE INTO temp.going SELECT id FROM down"""
 
-_LISTED = """SELECT e.id, e.tenant, e.node, e.numbers
+_LISTED = """SELECT e.id, e.tenant, e.node, e.hop
     FROM temp.going g CROSS JOIN entries e ON e.id = g.id ORDER BY e.sequence"""
 
 
@@ -59,8 +58,8 @@ def reach(cursor: sqlite3.Cursor, selector: Selector, *, cascade: bool) -> None:
 def gather(cursor: sqlite3.Cursor) -> tuple[Recalled, ...]:
     """The stored entries among those named in `going`, oldest first."""
     return tuple(
-        Recalled(entry=unescape(entry), tenant=unescape(tenant), node=node, hop=hop_of(numbers))
-        for entry, tenant, node, numbers in fetch(cursor, _LISTED)
+        Recalled(entry=unescape(entry), tenant=unescape(tenant), node=node, hop=hop)
+        for entry, tenant, node, hop in fetch(cursor, _LISTED)
     )
 
 

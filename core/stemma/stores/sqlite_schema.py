@@ -38,11 +38,8 @@ _TABLES = (
         node TEXT NOT NULL,
         model TEXT NOT NULL,
         "index" TEXT NOT NULL,
-        facts TEXT NOT NULL,
-        numbers BLOB NOT NULL,
-        payload BLOB NOT NULL,
-        focus TEXT,
-        checksum INTEGER NOT NULL,
+        hop INTEGER NOT NULL,
+        record BLOB NOT NULL,
         sequence INTEGER NOT NULL
     ) WITHOUT ROWID""",
     "CREATE INDEX entries_by_sequence ON entries (sequence)",
