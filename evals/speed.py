@@ -29,6 +29,7 @@ from rich.table import Table
 import stemma
 from stemma import Cache, Frame, Source, frames
 from stemma_langchain import LLMCache
+from stemma_langchain.codec import CODEC
 
 __all__ = ["run"]
 
@@ -94,8 +95,8 @@ def _exact(folder: Path, count: int, source: random.Random, out: Console) -> dic
     filled = _fill(cache, ours, prompts, answers, out)
     theirs = _langchain(folder / "langchain.db", prompts, answers)
     keys = [source.randrange(count) for _ in range(min(TURNS, count))]
-    ids = {key: _id(ours, prompts[key]) for key in keys}
-    raw = _raw(path)
+    ids = [ours.ticket(prompt, MODEL).key.id for prompt in prompts]
+    raw = _raw(folder / "raw.db", dict(zip(ids, answers, strict=True)))
     gc.collect()
     gc.freeze()
 
@@ -146,18 +147,22 @@ def _fill(
     return time.perf_counter() - began
 
 
-def _id(ours: LLMCache, prompt: str) -> str:
-    return ours.ticket(prompt, MODEL).key.id
-
-
-def _raw(path: Path) -> Callable[[str], Any]:
-    """The floor: read the very same payload by its key, and decode its JSON."""
+def _raw(path: Path, answers: dict[str, list[ChatGeneration]]) -> Callable[[str], Any]:
+    """The floor: a table of keys and JSON alone, one row read by its key, its JSON decoded."""
     connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA mmap_size = 1073741824")
+    connection.execute("CREATE TABLE answers (id TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID")
+    connection.execute("BEGIN")
+    connection.executemany(
+        "INSERT INTO answers VALUES (?, ?)",
+        ((key, CODEC.encode(answer).payload) for key, answer in answers.items()),
+    )
+    connection.execute("COMMIT")
     cursor = connection.cursor()
 
-    def read(id: str) -> Any:
-        row = cursor.execute("SELECT payload FROM entries WHERE id = ?", (id,)).fetchone()
+    def read(key: str) -> Any:
+        row = cursor.execute("SELECT value FROM answers WHERE id = ?", (key,)).fetchone()
         return json.loads(row[0])
 
     return read

@@ -11,7 +11,7 @@ print(served.value, served.outcome)
 Importing this package loads no framework, no model library and no client, and opens nothing.
 """
 
-from stemma.cache import Cache, open
+from stemma.cache import Cache, open  # noqa: A004 - the name users type: `stemma.open`
 from stemma.clock import Clock, SystemClock
 from stemma.codec import Codec, Encoded, Form, JsonCodec, VectorCodec
 from stemma.embedders.protocol import Embedder, TokenEmbedder

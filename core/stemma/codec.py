@@ -243,8 +243,8 @@ class VectorCodec:
 
     def decode(self, payload: bytes) -> list[float]:
         """See `Codec.decode`."""
-        kind = {b"f4": "<f4", b"f8": "<f8"}.get(payload[:2])
-        if kind is None or (len(payload) - 2) % int(kind[2]) or not 2 < len(payload) <= MAX_PAYLOAD:
+        kind, numbers = {b"f4": "<f4", b"f8": "<f8"}.get(payload[:2]), payload[2:]
+        if kind is None or not numbers or len(numbers) % int(kind[2]):
             raise CodecError("the stored bytes are not an embedding")
         values: list[float] = (
             np.frombuffer(payload, dtype=kind, offset=2).astype(np.float64).tolist()

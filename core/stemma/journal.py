@@ -48,8 +48,7 @@ class Journal:
     def __init__(self, store: Store, on_fault: Callable[[Exception], None]) -> None:
         self._store = store
         self._on_fault = on_fault
-        self._served: deque[tuple[str, str, str, str, float, float, float, int]]
-        self._served = deque(maxlen=MOST)
+        self._served: deque[tuple[Serving, str, float, int]] = deque(maxlen=MOST)
         self._counts: Sums = {}
         self._lock = threading.Lock()
         self._writing = threading.Lock()
@@ -67,19 +66,9 @@ class Journal:
         if self._thread is None or self._pid != _pid():
             self._start()
 
-    def serve(
-        self,
-        entry: str,
-        tenant: str,
-        node: str,
-        tier: str,
-        similarity: float,
-        at: float,
-        seconds: float,
-        tokens: int,
-    ) -> None:
+    def serve(self, serving: Serving, node: str, seconds: float, tokens: int) -> None:
         """Note that an entry was served, and what that saved; counted when the batch is written."""
-        self._served.append((entry, tenant, node, tier, similarity, at, seconds, tokens))
+        self._served.append((serving, node, seconds, tokens))
         if self._thread is None or self._pid != _pid():
             self._start()
         elif len(self._served) >= FULL:
@@ -93,12 +82,9 @@ class Journal:
                 sums, self._counts = self._counts, {}
             if not served and not sums:
                 return
-            for _, tenant, node, tier, _, _, seconds, tokens in served:
-                _add(sums, (tenant, node, tier), 1, seconds, tokens)
-            servings = [
-                Serving(entry=e, tenant=t, tier=r, similarity=s, at=at)
-                for e, t, _, r, s, at, _, _ in served
-            ]
+            for serving, node, seconds, tokens in served:
+                _add(sums, (serving.tenant, node, serving.tier), 1, seconds, tokens)
+            servings = [serving for serving, _, _, _ in served]
             counts = [
                 Count(tenant=t, node=n, outcome=o, lookups=c, seconds=s, tokens=w)
                 for (t, n, o), (c, s, w) in sums.items()

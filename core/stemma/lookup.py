@@ -18,7 +18,7 @@ from stemma.parts import Parts, kind_of
 from stemma.policies.threshold import Accepted, Candidate
 from stemma.query import Query
 from stemma.scope import Scope
-from stemma.stores.protocol import Fetched
+from stemma.stores.protocol import Fetched, Serving
 
 __all__ = ["Lookup"]
 
@@ -279,16 +279,9 @@ class Lookup:
 
     def _served(self, query: Query, hit: Hit, sequence: int) -> None:
         entry, cost = hit.entry, hit.entry.cost
-        self._parts.journal.serve(
-            entry.id,
-            query.scope.tenant,
-            entry.node,
-            hit.tier,
-            hit.similarity,
-            self._parts.clock.now(),
-            cost.seconds,
-            cost.tokens,
-        )
+        at = self._parts.clock.now()
+        serving = Serving(entry.id, query.scope.tenant, hit.tier, hit.similarity, at)
+        self._parts.journal.serve(serving, entry.node, cost.seconds, cost.tokens)
         self._parts.join(query, entry, sequence, partial(_said, query.codec, entry.payload))
         if self._parts.listeners:
             self._parts.tell("lookup", query, hit.tier, entry, hit.similarity, cost=cost)

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -131,9 +131,11 @@ class Changes:
     rebuild: bool = False
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Serving:
-    """An entry was served: to whom, how it was found, when."""
+class Serving(NamedTuple):
+    """An entry was served: to whom, how it was found, when.
+
+    A tuple, not a record of the other kind: one is made at every hit.
+    """
 
     entry: str
     tenant: str

@@ -36,9 +36,11 @@ def note(cursor: sqlite3.Cursor, judgement: Judgement) -> None:
 
 def add(cursor: sqlite3.Cursor, servings: Sequence[Serving], counts: Sequence[Count]) -> None:
     """Journal servings, and add to counters."""
+    texts = {text for serving in servings for text in serving[:3]}
+    plain = all(escape(text) == text for text in texts)
     cursor.executemany(
         "INSERT INTO servings (entry, tenant, tier, similarity, at) VALUES (?, ?, ?, ?, ?)",
-        [(*map(escape, (s.entry, s.tenant, s.tier)), s.similarity, s.at) for s in servings],
+        servings if plain else [(*map(escape, s[:3]), s.similarity, s.at) for s in servings],
     )
     cursor.executemany(
         _ADD,

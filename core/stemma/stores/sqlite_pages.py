@@ -79,7 +79,7 @@ def whole(row: Sequence[Any] | None) -> Sequence[int]:
     Raises:
         Damaged: It is something else.
     """
-    if row is None or not all(type(number) is int for number in row):
+    if row is None or {*map(type, row)} != {int}:
         raise Damaged
     return row
 
