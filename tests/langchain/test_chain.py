@@ -28,9 +28,11 @@ from langchain_core.runnables import (
     RunnableParallel,
     RunnablePassthrough,
 )
+from langchain_core.runnables.utils import AddableDict
 
 import stemma
 from stemma_langchain import CachedChain, CachedRetriever, LLMCache
+from stemma_langchain.codec import CODEC
 from stemma_langchain.runs import runs
 
 CALLS: list = []
@@ -278,10 +280,15 @@ def test_chunks_that_may_mean_anything_are_not_stored(cache):
         yield [1]
         yield [1, 2]
 
-    chain = CachedChain(cache, RunnableGenerator(growing))
-    for _ in range(2):
-        assert list(chain.stream("q")) == [[1], [1, 2]]
-    assert len(CALLS) == 2
+    def in_a_mapping(given):
+        CALLS.extend(given)
+        yield AddableDict(a=[1])
+        yield AddableDict(a=[1, 2])
+
+    for function in (growing, in_a_mapping):
+        chain = CachedChain(cache, RunnableGenerator(function))
+        assert list(chain.stream("q")) == list(chain.stream("q"))
+    assert len(CALLS) == 4
 
 
 def test_mappings_stream_key_by_key(cache):
@@ -558,15 +565,42 @@ def test_an_answer_is_taken_back_with_its_document_and_computed_anew(cache):
     assert chain.invoke({"question": "a codex"}) == "new"
 
 
+class Desk(BaseRetriever):
+    """Has one document, whatever is asked."""
+
+    def _get_relevant_documents(self, query, *, run_manager):
+        return [Document("Codices are made of bound leaves of vellum.", id="1")]
+
+
 def test_the_models_cache_finds_the_question_in_the_prompt(cache):
-    """In the chain's prompt stand chunks and question: only the question is compared by meaning."""
-    inner = rag(
-        cache, replies=("first", "second"), retriever=RunnableLambda(lambda _: "same chunk")
-    )
+    """The prompt holds a chunk, so its turn is not compared by meaning; the question in it is."""
+    inner = rag(cache, replies=("first", "second"), retriever=Desk())
     one = CachedChain(cache, inner, focus="question", meaning=False)
     assert one.invoke({"question": "What is an old codex made of?"}) == "first"
     assert one.invoke({"question": "what is an old codex made of"}) == "first"
     assert CALLS == ["model"]
+
+
+def test_the_question_of_a_step_is_not_that_of_the_run(cache):
+    seen = RunnableLambda(lambda _: stemma.frames.current().focus)
+    step = CachedChain(cache, seen, focus="question")
+    chain = RunnableLambda(lambda q: {"question": f"in it: {q}"}) | step
+    assert chain.invoke("outer") == "in it: outer"
+    assert (chain | seen).invoke("outer") == "outer"
+
+
+def test_the_note_of_a_hit_is_not_stored_with_what_was_built_from_it():
+    noted = AIMessage(
+        "x",
+        usage_metadata={"input_tokens": 0, "output_tokens": 0, "total_tokens": 0},
+        response_metadata={"stemma": {"hit": True, "saved_usage": None}, "finish_reason": "stop"},
+    )
+    kept = CODEC.decode(
+        CODEC.encode([noted, Document("d", metadata={"stemma": {"hit": True}})]).payload
+    )
+    assert kept[0].response_metadata == {"finish_reason": "stop"}
+    assert kept[0].usage_metadata is None
+    assert kept[1].metadata == {}
 
 
 def test_runs_nest_and_what_the_run_was_given_reaches_the_chain(cache):
