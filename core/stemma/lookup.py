@@ -209,6 +209,7 @@ class Lookup:
 
     def _near(self, query: Query, vector: Vector) -> Steps[list[tuple[Scope, Near]]]:
         """What the index proposes, in the tenant's group and the pools', nearest first."""
+        policy = self._parts.policy
         found: list[tuple[Scope, Near]] = []
         asked = ((query.scope, query.key), *query.pools)
         exact = {key.id for _, key in asked}  # looked at already
@@ -216,7 +217,7 @@ class Lookup:
             proposed = yield Ask(
                 self._parts.index,
                 "nearest",
-                (self._parts.store, key.group, vector, self._parts.policy.depth),
+                (self._parts.store, key.group, vector, policy.depth, policy.floor),
             )
             found += [(scope, item) for item in proposed if item.id not in exact]
         return sorted(found, key=lambda one: -one[1].similarity)

@@ -106,12 +106,12 @@ def test_a_scan_begun_before_a_change_sees_none_of_it():
         log.put(f"{number}", ROWS[number])
     index.nearest(log.store, "g", ASKED[0], 1)
     view = index._groups["g"].view
-    before = view.matrix[: view.size].copy(), view.ids[: view.size], view.dead.copy()
+    before = view.head[: view.size].copy(), view.ids[: view.size], view.dead.copy()
     for number in range(8):
         log.put(f"{number}", ROWS[number + 20])
         log.put(f"more{number}", ROWS[number + 30])
         index.nearest(log.store, "g", ASKED[0], 1)
-    assert np.array_equal(view.matrix[: view.size], before[0])
+    assert np.array_equal(view.head[: view.size], before[0])
     assert view.ids[: view.size] == before[1]
     assert np.array_equal(view.dead, before[2])
 
@@ -134,7 +134,7 @@ def test_gives_back_the_room_of_what_was_removed():
     for number in range(95):
         log.remove(f"{number}")
         index.nearest(log.store, "g", ASKED[0], 1)
-    assert len(index._groups["g"].view.matrix) < 20
+    assert len(index._groups["g"].view.head) < 20
     for number in range(95, 100):
         log.remove(f"{number}")
     index.nearest(log.store, "g", ASKED[0], 1)
@@ -171,3 +171,30 @@ def test_takes_float64_and_float16_vectors():
     log.put("a", [1.0, 0.0])
     for kind in (np.float16, np.float32, np.float64):
         assert index.nearest(log.store, "g", np.array([2, 0], dtype=kind), 1)[0].similarity == 1.0
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("floor", [-1.0, 0.0, 0.3, 0.6, 0.88, 1.0])
+def test_a_floor_leaves_out_nothing_that_reaches_it(seed: int, floor: float):
+    """Against every similarity computed one by one, with near and far ones among them."""
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(3_000, 128))
+    centre = rng.normal(size=128)
+    near = rng.choice(3_000, size=40, replace=False)
+    rows[near] = centre + rng.normal(size=(40, 128)) * rng.uniform(0.01, 1.5, size=(40, 1))
+    log = ChangeLog()
+    for number, row in enumerate(rows / np.linalg.norm(rows, axis=1, keepdims=True)):
+        log.put(f"{number:04d}", row)
+    for number in near[:5]:
+        log.remove(f"{number:04d}")
+    stored = {name: vector.astype(np.float64) for name, (_, _, vector) in log.entries.items()}
+    asked = (centre / np.linalg.norm(centre)).astype(np.float32)
+    true = {
+        name: float(vector @ asked.astype(np.float64) / np.linalg.norm(vector))
+        for name, vector in stored.items()
+    }
+    best = sorted(true, key=lambda name: (-true[name], name))
+    found = ExactIndex().nearest(log.store, "g", asked, 8, floor)
+    expected = [name for name in best if true[name] >= floor][:8] or best[:8]
+    assert [one.id for one in found][: len(expected)] == expected
+    assert all(abs(one.similarity - true[one.id]) < 1e-5 for one in found)

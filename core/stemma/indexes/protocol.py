@@ -28,8 +28,13 @@ class Index(Protocol):
 
     exact: bool
 
-    def nearest(self, store: Store, group: str, vector: Vector, k: int) -> tuple[Near, ...]:
+    def nearest(
+        self, store: Store, group: str, vector: Vector, k: int, floor: float = -1.0
+    ) -> tuple[Near, ...]:
         """At most `k` entries of the group, nearest first, after catching up with the store.
+
+        Entries below the floor are of no use to the caller and may be left out; but where none
+        reaches it, the nearest one is given all the same, so that a miss can name it.
 
         Entries that the store no longer has may still be among them; a lagging index costs
         misses, never wrong hits.
