@@ -36,7 +36,7 @@ from stemma.keys import canonical, digest
 from stemma.lineage import frames
 from stemma.lineage.frames import Frame
 from stemma.lineage.tree import FamilyTree
-from stemma.nodes.node import Asked
+from stemma.nodes.node import Asked, KnownScope
 from stemma.outcome import REASONS, Hit, Miss, Recall, Recalled, Stored, Ticket
 from stemma.policies.life import LifePolicy
 from stemma.policies.threshold import Policy, ThresholdPolicy
@@ -71,6 +71,7 @@ __all__ = [
     "Hit",
     "JsonCodec",
     "Key",
+    "KnownScope",
     "Labels",
     "LifePolicy",
     "Lineage",

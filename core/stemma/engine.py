@@ -84,7 +84,9 @@ class Engine:
             admit: Called with the value; gives `None`, or the reason for not storing it.
             priced: Called before the value is stored; by default a hit saves the time it took.
         """
-        outcome: Hit | Miss | None = self.at_once(query)
+        outcome: Hit | Miss | None = None
+        if query.mode == "normal":
+            outcome = self.at_once(query.key.id, query.scope, query.codec, query.frame)
         if outcome is None:
             outcome = yield from self.lookup(query)
         if isinstance(outcome, Hit):

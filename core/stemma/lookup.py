@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from stemma.codec import Codec
@@ -12,8 +12,9 @@ from stemma.effects import Ask, Steps
 from stemma.entry import Entry, Vector
 from stemma.errors import CodecError, UsageError
 from stemma.indexes.protocol import Near
+from stemma.lineage.frames import Frame
 from stemma.lineage.validity import judge
-from stemma.outcome import Hit, Miss, Ticket, Tier
+from stemma.outcome import Hit, Miss, Ticket
 from stemma.parts import Parts, kind_of
 from stemma.policies.threshold import Accepted, Candidate
 from stemma.query import Query
@@ -28,18 +29,6 @@ PROOFS = 65_536
 """How many entries' validity is remembered since the last invalidation."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """A stored entry that may be served, before its value was read."""
-
-    entry: Entry
-    scope: Scope
-    tier: Tier
-    similarity: float
-    why: str
-    probability: float = 1.0
-
-
 class Lookup:
     """The lookup of one cache, as steps."""
 
@@ -48,28 +37,27 @@ class Lookup:
         self._proofs: OrderedDict[str, tuple[int, int, float | None]] = OrderedDict()
         self._quick = "get" in parts.store.quick
 
-    def at_once(self, query: Query) -> Hit | None:
+    def at_once(self, key: str, scope: Scope, codec: Codec, frame: Frame | None) -> Hit | None:
         """The exact hit that needs nothing but one quick read of the store, or `None`.
 
         The hot path: no steps, no waiting, for sync and async alike. Whatever is not plain (a
         miss, an entry that must be walked, an error) is left to `lookup`.
         """
-        if query.mode != "normal" or not self._quick:
+        if not self._quick:
             return None
-        key = query.key.id
         try:
             fetched = self._parts.store.get((key,))
             entry = fetched.entries.get(key)
             if entry is None:
                 return None
             now = self._parts.clock.now()
-            if _own_refusal(entry, query.scope, now) or not self._proven(entry, fetched.epoch, now):
+            if _own_refusal(entry, scope, now) or not self._proven(entry, fetched.epoch, now):
                 return None
-            hit = _hit(_Found(entry, query.scope, "exact", 1.0, SAME_REQUEST), query.codec, now)
+            hit = _hit(entry, codec, now)
         except Exception:
             return None  # `lookup` meets it again, and tells
         self._parts.saw(fetched.sequence)
-        self._served(query, hit, fetched.sequence)
+        self._served(hit, scope, codec, frame, fetched.sequence)
         return hit
 
     def lookup(self, query: Query) -> Steps[Hit | Miss]:
@@ -82,7 +70,7 @@ class Lookup:
         except UsageError:
             raise
         except Exception as error:
-            self._parts.fault("lookup", error, query)
+            self._parts.fault("lookup", error, query.scope)
             ticket = self._ticket(query, started)
             return self._missed(query, Miss(reason="fault", ticket=ticket, detail=kind_of(error)))
 
@@ -146,8 +134,7 @@ class Lookup:
             if reason is None:
                 reason, detail = yield from self._deep_refusal(entry, fetched.epoch, now)
             if reason is None:
-                found = _Found(entry, scope, "exact", 1.0, SAME_REQUEST)
-                hit = yield from self._read(query, found, now)
+                hit = yield from self._read(query, entry, now)
                 if isinstance(hit, Hit):
                     return hit
                 reason = hit.reason
@@ -186,10 +173,10 @@ class Lookup:
             detail=decision.detail,
         )
         for accepted in decision.accepted:
-            entry, scope = readable[accepted.id], wanted[accepted.id][0]
+            entry = readable[accepted.id]
             reason, detail = yield from self._deep_refusal(entry, fetched.epoch, now)
             if reason is None:
-                hit = yield from self._read(query, _found(entry, scope, accepted), now)
+                hit = yield from self._read(query, entry, now, accepted)
                 if isinstance(hit, Hit):
                     return hit, vector
                 reason = hit.reason
@@ -249,13 +236,15 @@ class Lookup:
             return False
         return proof[2] is None or now < proof[2]
 
-    def _read(self, query: Query, found: _Found, now: float) -> Steps[Hit | Miss]:
-        """The value of an entry that may be served; an unreadable one is removed."""
+    def _read(
+        self, query: Query, entry: Entry, now: float, by: Accepted | None = None
+    ) -> Steps[Hit | Miss]:
+        """The hit of an entry that may be served; an unreadable one is removed."""
         try:
-            return _hit(found, query.codec, now)
+            return _hit(entry, query.codec, now, by)
         except CodecError as error:
-            yield from self._remove(found.entry.id)
-            return Miss(reason="unreadable", nearest=found.entry.id, detail=str(error))
+            yield from self._remove(entry.id)
+            return Miss(reason="unreadable", nearest=entry.id, detail=str(error))
 
     def _remove(self, id: str) -> Steps[None]:
         try:
@@ -275,23 +264,24 @@ class Lookup:
         if isinstance(found, Miss):
             ticket = Ticket(query=query, sequence=sequence, started=started, vector=vector)
             return self._missed(query, replace(found, ticket=ticket))
-        self._served(query, found, sequence)
+        self._served(found, query.scope, query.codec, query.frame, sequence)
         return found
 
-    def _served(self, query: Query, hit: Hit, sequence: int) -> None:
-        entry, cost = hit.entry, hit.entry.cost
-        at = self._parts.clock.now()
-        serving = Serving(entry.id, query.scope.tenant, hit.tier, hit.similarity, at)
-        self._parts.journal.serve(serving, entry.node, cost.seconds, cost.tokens)
-        self._parts.join(query, entry, sequence, partial(_said, query.codec, entry.payload))
-        if self._parts.listeners:
-            self._parts.tell("lookup", query, hit.tier, entry, hit.similarity, cost=cost)
+    def _served(
+        self, hit: Hit, scope: Scope, codec: Codec, frame: Frame | None, sequence: int
+    ) -> None:
+        parts, entry, cost = self._parts, hit.entry, hit.entry.cost
+        serving = Serving(entry.id, scope.tenant, hit.tier, hit.similarity, parts.clock.now())
+        parts.journal.serve(serving, entry.node, cost.seconds, cost.tokens)
+        parts.join(frame, entry, sequence, partial(_said, codec, entry.payload))
+        if parts.listeners:
+            parts.tell("lookup", scope, hit.tier, entry, hit.similarity, cost=cost)
 
     def _missed(self, query: Query, miss: Miss) -> Miss:
         self._parts.journal.count(query.scope.tenant, query.scope.node, miss.reason)
         if self._parts.listeners:
             self._parts.tell(
-                "lookup", query, miss.reason, None, miss.similarity, detail=miss.detail
+                "lookup", query.scope, miss.reason, None, miss.similarity, detail=miss.detail
             )
         return miss
 
@@ -299,18 +289,23 @@ class Lookup:
         return Ticket(query=query, sequence=self._parts.sequence, started=started)
 
 
-def _hit(found: _Found, codec: Codec, now: float) -> Hit:
-    entry = found.entry
+def _hit(entry: Entry, codec: Codec, now: float, by: Accepted | None = None) -> Hit:
+    """The hit of an entry that may be served: by its exact key, or as the policy accepted it."""
     if entry.codec != codec.name:
         raise CodecError(f"written by codec {entry.codec}, not {codec.name}")
+    value, age = codec.decode(entry.payload), max(0.0, now - entry.made)
+    if by is None:
+        return Hit(
+            entry=entry, value=value, tier="exact", similarity=1.0, age=age, why=SAME_REQUEST
+        )
     return Hit(
         entry=entry,
-        value=codec.decode(entry.payload),
-        tier=found.tier,
-        similarity=found.similarity,
-        age=max(0.0, now - entry.made),
-        why=found.why,
-        probability=found.probability,
+        value=value,
+        tier="semantic",
+        similarity=by.similarity,
+        age=age,
+        why=by.why,
+        probability=by.probability,
     )
 
 
@@ -333,7 +328,3 @@ def _too_far(near: Sequence[tuple[Scope, Near]]) -> Miss:
         return Miss(reason="cold")
     nearest = near[0][1]
     return Miss(reason="below_threshold", nearest=nearest.id, similarity=nearest.similarity)
-
-
-def _found(entry: Entry, scope: Scope, accepted: Accepted) -> _Found:
-    return _Found(entry, scope, "semantic", accepted.similarity, accepted.why, accepted.probability)

@@ -73,11 +73,11 @@ class Hit:
         return {
             "hit": True,
             "tier": self.tier,
-            "similarity": round(self.similarity, 6),
-            "age": round(self.age, 3),
+            "similarity": self.similarity,
+            "age": self.age,
             "entry": self.entry.id,
             "saved_tokens": self.entry.cost.tokens,
-            "saved_seconds": round(self.entry.cost.seconds, 6),
+            "saved_seconds": self.entry.cost.seconds,
         }
 
 

@@ -12,10 +12,11 @@ from stemma.errors import CacheFault
 from stemma.events import Event, Kind, Listeners
 from stemma.indexes.protocol import Index
 from stemma.journal import Journal
-from stemma.lineage.frames import Read, register
+from stemma.lineage.frames import Frame, Read, register
 from stemma.policies.life import LifePolicy
 from stemma.policies.threshold import Policy
 from stemma.query import Query
+from stemma.scope import Scope
 from stemma.stores.protocol import Store
 
 __all__ = ["Fail", "Parts", "kind_of"]
@@ -68,11 +69,10 @@ class Parts:
         )
 
     def join(
-        self, query: Query, entry: Entry, sequence: int, said: str | Callable[[], str]
+        self, frame: Frame | None, entry: Entry, sequence: int, said: str | Callable[[], str]
     ) -> None:
         """The entry was read (or made) in the frame: it is a parent of what follows."""
-        frame = query.frame
-        if frame is None or not query.traced:
+        if frame is None:
             return
         frame.read(Read("entry", entry.id, {id(self): sequence}, None, entry.value, said))
         if entry.node == "hop":
@@ -81,7 +81,7 @@ class Parts:
     def tell(
         self,
         kind: Kind,
-        query: Query | None,
+        scope: Scope | None,
         outcome: str,
         entry: Entry | None = None,
         similarity: float | None = None,
@@ -94,8 +94,8 @@ class Parts:
             Event(
                 kind=kind,
                 at=self.clock.now(),
-                node=query.scope.node if query is not None else "",
-                tenant=query.scope.tenant if query is not None else "",
+                node=scope.node if scope is not None else "",
+                tenant=scope.tenant if scope is not None else "",
                 outcome=outcome,
                 entry=entry.id if entry is not None else None,
                 similarity=similarity,
@@ -105,9 +105,9 @@ class Parts:
             )
         )
 
-    def fault(self, where: str, error: Exception, query: Query | None = None) -> None:
+    def fault(self, where: str, error: Exception, scope: Scope | None = None) -> None:
         """Tell of a fault; raise it where the caller asked for that."""
-        self.tell("fault", query, where, detail=f"{kind_of(error)}: {error}")
+        self.tell("fault", scope, where, detail=f"{kind_of(error)}: {error}")
         if self.fail == "closed" and where in ("lookup", "put"):
             raise CacheFault(f"the cache failed at {where}: {kind_of(error)}: {error}") from error
 

@@ -74,13 +74,15 @@ class Putting:
         except UsageError:
             raise
         except Exception as error:
-            self._parts.fault("put", error, values[0][0].query)
+            self._parts.fault("put", error, values[0][0].query.scope)
             stored = [Stored(refused="fault", detail=kind_of(error))] * len(values)
         done = []
         for (ticket, encoded, _, _), result in zip(values, stored, strict=True):
             if result.entry is not None:
                 self._parts.saw(result.entry.sequence)
-                self._parts.join(ticket.query, result.entry, result.entry.sequence, encoded.text)
+                self._parts.join(
+                    ticket.query.frame, result.entry, result.entry.sequence, encoded.text
+                )
             done.append(self.done(ticket, result))
         return done
 
@@ -90,7 +92,7 @@ class Putting:
         try:
             return (yield from self._embed(ticket.query))
         except Exception as error:  # stored all the same: it can still be found by its exact key
-            self._parts.fault("embed", error, ticket.query)
+            self._parts.fault("embed", error, ticket.query.scope)
             return None
 
     def _record(
@@ -102,7 +104,7 @@ class Putting:
         vector: Vector | None,
     ) -> Put:
         query, now = ticket.query, self._parts.clock.now()
-        frame = query.frame if query.traced else None
+        frame = query.frame
         own = query.key.id
         prompt = (*query.prompt, encoded.text)
         traced = frame.trace(id(self._parts), prompt, own) if frame is not None else None
@@ -157,5 +159,5 @@ class Putting:
         """Tell the outcome of a put."""
         if self._parts.listeners:
             outcome = "stored" if stored.entry is not None else str(stored.refused)
-            self._parts.tell("put", ticket.query, outcome, stored.entry, detail=stored.detail)
+            self._parts.tell("put", ticket.query.scope, outcome, stored.entry, detail=stored.detail)
         return stored

@@ -29,9 +29,8 @@ class Query:
         pools: The scopes of the pools that are searched as well, with their keys.
         labels: What describes the call.
         mode: Whether the cache may be read.
-        frame: The frame whose reads become parents of the put.
-        traced: Whether the value joins the frame and gets a lineage (not for embeddings and
-            rerank scores: they are pure functions of content).
+        frame: The frame that the value joins, and whose reads become parents of the put; `None`
+            for what has no lineage (embeddings and rerank scores are pure functions of content).
         prompt: The texts in which earlier reads are recognised, to tell observed edges.
         life: The base life of what will be stored, seconds; `None`: as the policy says.
         hop: The hop at which it is asked, from 1.
@@ -45,7 +44,6 @@ class Query:
     labels: Labels = Labels()
     mode: Mode = "normal"
     frame: Frame | None = None
-    traced: bool = True
     prompt: tuple[str, ...] = field(default=(), repr=False)
     life: float | None = None
     hop: int = 1

@@ -9,7 +9,7 @@ from typing import Any
 from stemma.keys import canonical
 from stemma.scope import Scope
 
-__all__ = ["Key", "Request"]
+__all__ = ["Key", "Request", "whole_key"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -22,6 +22,8 @@ class Request:
         before: The conversation before it, oldest turn first. For now it must be equal.
         meaning: Whether the focus may be compared by meaning, or only exactly.
         encoded: The exact part in a canonical encoding of the caller's own, instead of `exact`.
+        whole: The whole request in such an encoding: what the exact key is made of, instead of
+            the exact part and the focus. So the key can be had without taking them apart.
     """
 
     exact: Any = None
@@ -29,6 +31,7 @@ class Request:
     before: tuple[str, ...] = field(default=(), repr=False)
     meaning: bool = True
     encoded: bytes | None = field(default=None, repr=False)
+    whole: bytes | None = field(default=None, repr=False)
 
     def key(self, scope: Scope) -> Key:
         """The request's key in a scope.
@@ -40,7 +43,7 @@ class Request:
             exact = b"e" + self.encoded
         else:
             exact = b"c" + canonical([self.exact, self.encoded, list(self.before)]).encode("ascii")
-        return Key.of(scope.partition, exact, self.focus)
+        return Key.of(scope.partition, exact, self.focus, self.whole)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +59,17 @@ class Key:
     id: str
 
     @classmethod
-    def of(cls, partition: str, exact: bytes, focus: str | None) -> Key:
-        """The key of an exact part that is encoded already."""
-        start = partition.encode("ascii")  # of fixed length, so nothing can run into it
-        group = blake2b(start + exact, digest_size=16).hexdigest()
+    def of(cls, partition: str, exact: bytes, focus: str | None, whole: bytes | None) -> Key:
+        """The key of parts that are encoded already."""
+        # A partition and a group are of fixed length, so nothing can run into them.
+        group = blake2b(partition.encode("ascii") + exact, digest_size=16).hexdigest()
+        if whole is not None:
+            return cls(partition, group, whole_key(partition, whole))
         asked = b"-" if focus is None else b"+" + focus.encode("utf-8", "surrogatepass")
-        return cls(
-            partition, group, blake2b(group.encode("ascii") + asked, digest_size=16).hexdigest()
-        )
+        made_of = group.encode("ascii") + asked
+        return cls(partition, group, blake2b(made_of, digest_size=16).hexdigest())
+
+
+def whole_key(partition: str, whole: bytes) -> str:
+    """The exact key of a request that is encoded as a whole."""
+    return blake2b(partition.encode("ascii") + b"w" + whole, digest_size=16).hexdigest()

@@ -18,6 +18,7 @@ from stemma import (
     Cost,
     Frame,
     Hit,
+    KnownScope,
     Miss,
     Query,
     Request,
@@ -27,9 +28,9 @@ from stemma import (
     frames,
 )
 from stemma_langchain.codec import CODEC
-from stemma_langchain.prompts import ModelString, Turns, read_model
+from stemma_langchain.prompts import ModelString, Turns, plain_prompt, read_model
 from stemma_langchain.replies import mark_message, refused, spent
-from stemma_langchain.runs import take_pending
+from stemma_langchain.runs import Live, take_pending, waiting_calls
 
 __all__ = ["LLMCache", "Sampling"]
 
@@ -81,6 +82,9 @@ class LLMCache(BaseCache):
 
     def lookup(self, prompt: str, llm_string: str) -> RETURN_VAL_TYPE | None:
         """The stored generations, or `None`."""
+        found = self._at_once(prompt, llm_string)
+        if found is not None:
+            return found
         query = self._query(prompt, llm_string)
         if query is None:
             return None
@@ -88,6 +92,9 @@ class LLMCache(BaseCache):
 
     async def alookup(self, prompt: str, llm_string: str) -> RETURN_VAL_TYPE | None:
         """As `lookup`."""
+        found = self._at_once(prompt, llm_string)
+        if found is not None:
+            return found
         query = self._query(prompt, llm_string)
         if query is None:
             return None
@@ -139,6 +146,32 @@ class LLMCache(BaseCache):
         tenant, _ = self.cache.context(frames.current())
         return {"tenant": tenant, "node": "call", **kwargs}
 
+    def _at_once(self, prompt: str, llm_string: str) -> list[Generation] | None:
+        """The exact hit, found without taking the prompt apart. What is not plain is left alone."""
+        waiting = waiting_calls()
+        whole = plain_prompt(prompt)
+        if whole is None or len(waiting) > 1:
+            return None
+        model = self._model(llm_string)
+        if model.sampled and self.sampling == "never":
+            return None
+        frame = waiting[0].frame if waiting else frames.current()
+        known = self._scope(model, llm_string, waiting[0].live if waiting else ())
+        try:
+            hit = self.cache.calls.look_whole(known, whole, CODEC, frame)
+        except UsageError:
+            return None  # met again, and told, by the long way
+        if hit is None:
+            return None
+        waiting.clear()
+        return _handed_out(hit)
+
+    def _scope(self, model: ModelString, llm_string: str, live: Live) -> KnownScope:
+        """Everything that LangChain says of the model is in the scope."""
+        fields = {"model": model.name, "parameters": [llm_string, live]}
+        meaning = not model.sampled or self.sampling == "meaning"
+        return KnownScope(fields, (llm_string, live, meaning), meaning)
+
     def _query(self, prompt: str, llm_string: str) -> Query | None:
         model = self._model(llm_string)
         if model.sampled and self.sampling == "never":
@@ -148,18 +181,16 @@ class LLMCache(BaseCache):
         frame = pending.frame if pending is not None else frames.current()
         question = frame.focus if frame is not None else None
         read = turns.read(question, _source_texts(frame))
-        live = pending.live if pending is not None else ()
+        known = self._scope(model, llm_string, pending.live if pending is not None else ())
         asked = Asked(
-            scope={"model": model.name, "parameters": [llm_string, live]},
+            scope=known.fields,
             request=Request(
-                encoded=read.exact,
-                focus=read.focus,
-                meaning=not model.sampled or self.sampling == "meaning",
+                encoded=read.exact, whole=turns.whole, focus=read.focus, meaning=known.meaning
             ),
             codec=CODEC,
             prompt=read.texts,
             life=self.life,
-            scope_key=(llm_string, live),
+            scope_key=known.key,
         )
         query = self.cache.calls.resolve(asked, frame=frame)
         return None if isinstance(query, Miss) else query

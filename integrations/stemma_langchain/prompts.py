@@ -7,16 +7,23 @@ completion model it is the text. The other string describes the model: for most 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-import orjson
-
 from stemma import canonical
 
-__all__ = ["NOISE", "ModelString", "Prompt", "Turns", "read_model", "read_prompt"]
+__all__ = [
+    "NOISE",
+    "ModelString",
+    "Prompt",
+    "Turns",
+    "plain_prompt",
+    "read_model",
+    "read_prompt",
+]
 
 NOISE = ("id", "usage_metadata", "response_metadata")
 """Fields of a message that never shape an answer, and are left out of keys.
@@ -24,7 +31,12 @@ NOISE = ("id", "usage_metadata", "response_metadata")
 Besides them: ids of content blocks, and the tool call ids, which are numbered in their order.
 """
 
-_SORTED = orjson.OPT_SORT_KEYS
+_MESSAGES = '[{"lc"'
+_encode = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+
+
+def _encoded(value: Any) -> bytes:
+    return _encode(value).encode("ascii")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +61,19 @@ class Turns:
         prompt: The string LangChain hands to its cache.
     """
 
-    __slots__ = ("_messages", "_text")
+    __slots__ = ("_kinds", "_messages", "_text", "whole")
 
     def __init__(self, prompt: str) -> None:
         self._text = prompt
-        self._messages = _messages(prompt)
+        items = _items(prompt)
+        self._messages = None if items is None else [item["kwargs"] for item in items]
+        self._kinds = [] if items is None else [item["id"][-1] for item in items]
+        plain = plain_prompt(prompt)
+        if plain is None:  # written as LangChain would write it if there were no noise in it
+            plain = (prompt if items is None else json.dumps(items)).encode(
+                "utf-8", "surrogatepass"
+            )
+        self.whole: bytes = plain
 
     @property
     def last(self) -> Any:
@@ -68,14 +88,37 @@ class Turns:
         if messages is None:
             return _of_text(self._text, question, sources)
         texts = tuple(text for text in map(_text_of, messages) if text)
+        said = self._last_said()
         focus: str | None = None
-        turn = _last_user_turn(messages)
-        if turn is not None:
-            message, said = turn
+        if said is not None:
             before, focus, after = _split(said, question, sources)
             if focus is not None:
-                message["content"] = {"$focus": [before, after]}
-        return Prompt(b"m" + orjson.dumps(messages, option=_SORTED), focus, texts)
+                messages[-1]["content"] = {"$focus": [before, after]}
+        return Prompt(b"m" + _encoded([self._kinds, messages]), focus, texts)
+
+    def _last_said(self) -> str | None:
+        """The text of the last message, if it is a user's and is text alone."""
+        if not self._messages or self._kinds[-1] not in ("HumanMessage", "HumanMessageChunk"):
+            return None
+        said = self._messages[-1].get("content")
+        return said if type(said) is str else None
+
+
+def plain_prompt(prompt: str) -> bytes | None:
+    """The prompt, if there can be no noise in it: then it is its own exact key.
+
+    One of these marks stands in every prompt of messages that has noise; texts escape their
+    quotes, so what a user writes never looks like that. Of a prompt with noise the key is made of
+    what LangChain would have written without it.
+    """
+    if prompt.startswith(_MESSAGES) and (
+        '"id": "' in prompt
+        or '"content": [' in prompt
+        or '"tool_call' in prompt
+        or '_metadata": ' in prompt
+    ):
+        return None
+    return prompt.encode("utf-8", "surrogatepass")
 
 
 def read_prompt(prompt: str, question: str | None, sources: Iterable[str] = ()) -> Prompt:
@@ -110,14 +153,14 @@ def _split(said: str, question: str | None, sources: Iterable[str]) -> tuple[str
     return "", said, ""
 
 
-def _messages(prompt: str) -> list[dict[str, Any]] | None:
-    """The messages' own fields, less the noise; `None` if this is not LangChain's form of them."""
-    if not prompt.startswith('[{"lc"'):
+def _items(prompt: str) -> list[dict[str, Any]] | None:
+    """LangChain's form of the messages, less the noise; `None` if this is something else."""
+    if not prompt.startswith(_MESSAGES):
         return None
     try:
-        found = orjson.loads(prompt)
+        found = json.loads(prompt)
         return _cleaned(found) if all(_is_message(item) for item in found) else None
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
 
@@ -125,21 +168,18 @@ def _is_message(item: Any) -> bool:
     return bool(item["type"] == "constructor" and "messages" in item["id"][:-1] and item["kwargs"])
 
 
-def _cleaned(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _cleaned(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
     calls: dict[str, str] = {}
-    messages = []
-    for item in found:
+    for item in items:
         message: dict[str, Any] = item["kwargs"]
         for noise in NOISE:
             message.pop(noise, None)
-        message["$kind"] = item["id"][-1]
         content = message.get("content")
         if type(content) is list:
             message["content"] = _one_text(content)
         if message.get("tool_calls") or "tool_call_id" in message:
             _renumber(message, calls)
-        messages.append(message)
-    return messages
+    return items
 
 
 def _one_text(blocks: list[Any]) -> Any:
@@ -167,17 +207,6 @@ def _renumber(message: dict[str, Any], calls: dict[str, str]) -> None:
     if extra and extra.get("tool_calls"):
         for call in extra["tool_calls"]:
             call["id"] = calls.setdefault(str(call.get("id")), f"call-{len(calls)}")
-
-
-def _last_user_turn(messages: list[dict[str, Any]]) -> tuple[dict[str, Any], str] | None:
-    """The last message, if it is a user's and is text alone."""
-    if not messages:
-        return None
-    last = messages[-1]
-    said = last.get("content")
-    if last["$kind"] not in ("HumanMessage", "HumanMessageChunk") or type(said) is not str:
-        return None
-    return last, said
 
 
 def _text_of(message: dict[str, Any]) -> str:

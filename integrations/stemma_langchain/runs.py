@@ -31,7 +31,15 @@ from langchain_core.tracers.context import register_configure_hook
 from stemma import Frame, Source, content_digest, frames
 from stemma_langchain.replies import refused, spent
 
-__all__ = ["Pending", "Runs", "documents_as_sources", "runs", "take_pending"]
+__all__ = [
+    "Live",
+    "Pending",
+    "Runs",
+    "documents_as_sources",
+    "runs",
+    "take_pending",
+    "waiting_calls",
+]
 
 MOST = 20_000
 """Runs that never end (an abandoned stream) are forgotten when there are more than this."""
@@ -40,6 +48,8 @@ _STEPS = ("seq:step:", "map:key:", "graph:step:", "branch:", "condition:", "exce
 """Tags that LangChain and LangGraph give to the steps of a run."""
 
 Scalar = str | int | float | bool | None
+Live = tuple[tuple[str, Scalar], ...]
+"""A model's scalar parameters."""
 
 
 @dataclass(slots=True)
@@ -66,10 +76,16 @@ class Pending:
     run: UUID
     frame: Frame
     last: Any
-    live: tuple[tuple[str, Scalar], ...]
+    live: Live
 
 
 _pending: ContextVar[list[Pending] | None] = ContextVar("stemma_langchain_pending", default=None)
+
+
+def waiting_calls() -> list[Pending]:
+    """The started calls of this context that have not asked the LLM cache yet, in their order."""
+    waiting = _pending.get()
+    return waiting if waiting is not None else []
 
 
 def take_pending(last: Any) -> Pending | None:
@@ -78,9 +94,7 @@ def take_pending(last: Any) -> Pending | None:
     A turn of several blocks may have been rewritten on its way to the callbacks, so for those the
     first such call is taken: calls ask the cache in the order in which they start.
     """
-    waiting = _pending.get()
-    if waiting is None:
-        return None
+    waiting = waiting_calls()
     for place, pending in enumerate(waiting):
         if pending.last == last or not (isinstance(last, str) or isinstance(pending.last, str)):
             return waiting.pop(place)

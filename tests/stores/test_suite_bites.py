@@ -41,7 +41,7 @@ class FoldsCase(MemoryStore):
     def get(self, ids):
         stored = {one.id.lower(): one for one in super().find(limit=10_000)}
         found = {one: stored[one.lower()] for one in ids if one.lower() in stored}
-        return replace(super().get(ids), entries=found)
+        return super().get(ids)._replace(entries=found)
 
 
 class LosesAWrite(MemoryStore):
@@ -67,7 +67,7 @@ class MutatesAnEntry(MemoryStore):
         entries = {
             k: replace(v, payload=v.payload.strip(b"\x00")) for k, v in found.entries.items()
         }
-        return replace(found, entries=entries)
+        return found._replace(entries=entries)
 
 
 class ForgetsAnEdge(MemoryStore):
@@ -136,7 +136,7 @@ class StandsStill(MemoryStore):
     """Never raises the epoch."""
 
     def get(self, ids) -> Fetched:
-        return replace(super().get(ids), epoch=0)
+        return super().get(ids)._replace(epoch=0)
 
 
 class ProvesTooLong(MemoryStore):

@@ -10,7 +10,7 @@ import inspect
 import warnings
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, Protocol, TypeVar
 
 from stemma.codec import Codec, JsonCodec
 from stemma.context import Context
@@ -22,10 +22,10 @@ from stemma.lineage import frames
 from stemma.lineage.frames import Frame
 from stemma.outcome import Hit, Miss, Stored, Ticket
 from stemma.query import Query
-from stemma.request import Key, Request
+from stemma.request import Key, Request, whole_key
 from stemma.scope import Node, Scope
 
-__all__ = ["JSON", "Asked", "NodeCache", "Surroundings"]
+__all__ = ["JSON", "Asked", "KnownScope", "NodeCache", "Surroundings"]
 
 JSON = JsonCodec()
 
@@ -60,6 +60,14 @@ class Asked:
     life: float | None = None
     tags: tuple[str, ...] = ()
     scope_key: Hashable | None = None
+
+
+class KnownScope(NamedTuple):
+    """The fields of a scope that a question gives, and something hashable that stands for them."""
+
+    fields: Mapping[str, Any]
+    key: Hashable | None
+    meaning: bool
 
 
 class Surroundings(Protocol):
@@ -163,10 +171,11 @@ class NodeCache(Generic[Q, P]):
         """
         current = frame if frame is not None else frames.current()
         tenant, context = self._surroundings.context(current)
-        scope = self._scope(asked, tenant, context, None)
+        known = KnownScope(asked.scope, asked.scope_key, asked.request.meaning)
+        scope = self._scope(known, tenant, context, None)
         pools: tuple[tuple[Scope, Key], ...] = ()
         if context.pool is not None:
-            pool = self._scope(asked, tenant, context, context.pool)
+            pool = self._scope(known, tenant, context, context.pool)
             pools = ((pool, asked.request.key(pool)),)
         return Query(
             scope=scope,
@@ -176,20 +185,18 @@ class NodeCache(Generic[Q, P]):
             pools=pools,
             labels=context.labelled(asked.tags),
             mode=context.mode,
-            frame=current if current is not None else Frame(),
-            traced=self._traced,
+            frame=(current if current is not None else Frame()) if self._traced else None,
             prompt=asked.prompt,
             life=asked.life,
             hop=current.hop if current is not None and current.hop is not None else 1,
         )
 
-    def _scope(self, asked: Asked, tenant: str, context: Context, pool: str | None) -> Scope:
+    def _scope(self, asked: KnownScope, tenant: str, context: Context, pool: str | None) -> Scope:
         embedder = self._engine.parts.embedder
-        by_meaning = asked.request.meaning and embedder is not None
-        revision = embedder.revision if by_meaning and embedder is not None else ""
+        revision = embedder.revision if asked.meaning and embedder is not None else ""
         known: Hashable = None
-        if asked.scope_key is not None:
-            known = (asked.scope_key, tenant, pool, revision, context.surroundings)
+        if asked.key is not None:
+            known = (asked.key, tenant, pool, revision, context.surroundings)
             scope = self._scopes.get(known)
             if scope is not None:
                 return scope
@@ -200,7 +207,7 @@ class NodeCache(Generic[Q, P]):
             embedder=revision,
             permissions=context.permissions,
             factors=context.factors,
-            **asked.scope,
+            **asked.fields,
         )
         if known is not None:
             if len(self._scopes) >= SCOPES:
@@ -231,13 +238,31 @@ class NodeCache(Generic[Q, P]):
 
     def look(self, query: Query) -> Hit | Miss:
         """`lookup` of a question that is resolved already."""
-        hit = self._engine.at_once(query)
+        hit = self._at_once(query)
         return hit if hit is not None else run(self._engine.lookup(query))
 
     async def alook(self, query: Query) -> Hit | Miss:
         """As `look`."""
-        hit = self._engine.at_once(query)
+        hit = self._at_once(query)
         return hit if hit is not None else await arun(self._engine.lookup(query))
+
+    def _at_once(self, query: Query) -> Hit | None:
+        if query.mode != "normal":
+            return None
+        return self._engine.at_once(query.key.id, query.scope, query.codec, query.frame)
+
+    def look_whole(
+        self, known: KnownScope, whole: bytes, codec: Codec, frame: Frame | None
+    ) -> Hit | None:
+        """The exact hit of a request that is encoded as a whole, or `None`: then ask in full.
+
+        The shortest way: it knows the request's scope and key without taking the request apart.
+        """
+        tenant, context = self._surroundings.context(frame)
+        if context.mode != "normal":
+            return None
+        scope = self._scope(known, tenant, context, None)
+        return self._engine.at_once(whole_key(scope.partition, whole), scope, codec, frame)
 
     def look_all(self, asked: Sequence[Asked]) -> list[Hit | Miss]:
         """Look many questions up by their exact keys, with one read of the store."""

@@ -43,9 +43,8 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Fetched:
-    """What `Store.get` found.
+class Fetched(NamedTuple):
+    """What `Store.get` found. A tuple, not a record of the other kind: one is made at every read.
 
     Args:
         entries: The undamaged entries among those asked for, by id.

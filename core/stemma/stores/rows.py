@@ -88,10 +88,8 @@ def unpack(row: Sequence[Any]) -> tuple[Entry, int]:
     """
     record = row[5]
     try:
-        written, *numbers = _head.unpack_from(record)
-        if written != _sum(memoryview(record)[_crc.size :]):
-            raise Damaged
         (
+            written,
             confidence,
             seconds,
             made,
@@ -106,7 +104,9 @@ def unpack(row: Sequence[Any]) -> tuple[Entry, int]:
             epoch,
             lineage,
             length,
-        ) = numbers
+        ) = _head.unpack_from(record)
+        if written != _sum(memoryview(record)[_crc.size :]):
+            raise Damaged
         end = _head.size + length
         texts = record[_head.size : end].decode("utf-8")
         packed = texts.split(SEPARATOR)

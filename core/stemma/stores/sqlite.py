@@ -116,14 +116,14 @@ class SqliteStore:
             self._connections.give(cursor)
         entries: dict[str, Entry] = {}
         damaged: tuple[str, ...] = ()
-        for _, _, *row in rows:
-            if row[0] is None:
+        for row in rows:
+            if row[2] is None:
                 continue
             try:
-                entry, _ = unpack(row)
+                entry, _ = unpack(row[2:])
                 entries[entry.id] = entry
             except Damaged:
-                damaged = (*damaged, unescape(row[0]))
+                damaged = (*damaged, unescape(row[2]))
         return Fetched(entries=entries, sequence=sequence, epoch=epoch, damaged=damaged)
 
     def put(self, puts: Sequence[Put], now: float) -> tuple[Stored, ...]:  # noqa: ARG002 - contract

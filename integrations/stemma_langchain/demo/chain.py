@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import chromadb
+from chromadb.config import Settings
 from langchain_chroma import Chroma
 from langchain_core.documents import Document
 from langchain_core.output_parsers import StrOutputParser
@@ -61,7 +62,7 @@ def build(cache: Cache, folder: Path, embedder: LocalEmbedder, endpoint: Endpoin
     """Put the chain together over an empty collection in a folder."""
     embeddings = CachedEmbeddings(cache, LocalEmbeddings(embedder))
     client = chromadb.PersistentClient(
-        path=str(folder), settings=chromadb.Settings(anonymized_telemetry=False)
+        path=str(folder), settings=Settings(anonymized_telemetry=False)
     )
     store = Chroma(
         collection_name="stemma-demo",
