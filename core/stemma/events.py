@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 __all__ = ["Event", "Kind", "Listener", "Listeners"]
 
@@ -14,9 +13,8 @@ Kind = Literal["lookup", "put", "recall", "verdict", "fault", "warning"]
 _log = logging.getLogger("stemma")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Event:
-    """Something the cache did.
+class Event(NamedTuple):
+    """Something the cache did. A tuple, not a record of the other kind: hits make them, too.
 
     Args:
         kind: What happened.

@@ -191,4 +191,5 @@ class Recall:
         named = ", ".join(f"{name}={value}" for name, value in self.selector.items())
         verb = "would take back" if self.dry_run else "took back"
         nodes = ", ".join(f"{count} {node}" for node, count in sorted(self.by_node.items()))
-        return f"recall({named}) {verb} {len(self)} entries" + (f": {nodes}" if nodes else "")
+        entries = "1 entry" if len(self) == 1 else f"{len(self)} entries"
+        return f"recall({named}) {verb} {entries}" + (f": {nodes}" if nodes else "")

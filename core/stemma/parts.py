@@ -92,16 +92,16 @@ class Parts:
         """Tell the listeners what happened."""
         self.listeners.tell(
             Event(
-                kind=kind,
-                at=self.clock.now(),
-                node=scope.node if scope is not None else "",
-                tenant=scope.tenant if scope is not None else "",
-                outcome=outcome,
-                entry=entry.id if entry is not None else None,
-                similarity=similarity,
-                seconds=cost.seconds if cost is not None else 0.0,
-                tokens=cost.tokens if cost is not None else 0,
-                detail=detail,
+                kind,
+                self.clock.now(),
+                scope.node if scope is not None else "",
+                scope.tenant if scope is not None else "",
+                outcome,
+                entry.id if entry is not None else None,
+                similarity,
+                cost.seconds if cost is not None else 0.0,
+                cost.tokens if cost is not None else 0,
+                detail,
             )
         )
 

@@ -205,8 +205,8 @@ def main() -> None:
     try:
         app()
     except UsageError as error:
-        Console(stderr=True).print(f"[red]stemma:[/red] {escape(str(error))}")
+        Console(stderr=True, soft_wrap=True).print(f"[red]stemma:[/red] {escape(str(error))}")
         sys.exit(2)
     except StemmaError as error:
-        Console(stderr=True).print(f"[red]stemma:[/red] {escape(str(error))}")
+        Console(stderr=True, soft_wrap=True).print(f"[red]stemma:[/red] {escape(str(error))}")
         sys.exit(1)
