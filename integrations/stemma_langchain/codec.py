@@ -30,7 +30,7 @@ from langchain_core.prompt_values import ChatPromptValue, StringPromptValue
 
 from stemma import CodecError, Form, JsonCodec
 
-__all__ = ["CODEC", "NOTE", "document_text", "fresh_id", "message_text"]
+__all__ = ["CODEC", "NOTE", "MessageCodec", "document_text", "fresh_id", "message_text"]
 
 NOTE = "stemma"
 """Where the note of a hit is, in a message's response metadata and a document's metadata."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
+from collections.abc import Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Annotated, Any
@@ -180,29 +181,29 @@ def check(db: Database = DEFAULT, as_json: AsJson = False) -> None:
         _out.print("nothing wrong" if not found else "\n".join(map(escape, found)))
 
 
-def _load_more() -> None:
+def _load_more(asked: Sequence[str]) -> None:
+    """Add the commands that other packages bring; what they need is loaded only if one is run."""
     for point in entry_points(group="stemma.commands"):
+        if point.name not in asked:
+            app.command(point.name, help=f"See `stemma {point.name} --help`.")(_not_loaded)
+            continue
         try:
             point.load()(app)
         except ImportError as error:
-            _placeholder(point.name, str(error))
+            raise MissingDependency(
+                f"`stemma {point.name}` needs {error.name or error}: "
+                f"pip install 'stemma-cache[{point.name}]'"
+            ) from error
 
 
-def _placeholder(name: str, why: str) -> None:
-    """A command whose packages are missing says so when it is called."""
-
-    def missing() -> None:
-        raise MissingDependency(
-            f"`stemma {name}` cannot run: {why}. pip install 'stemma-cache[{name}]'"
-        )
-
-    app.command(name, help=f"Needs the extra `[{name}]`.")(missing)
+def _not_loaded() -> None:
+    """Stands in the list of commands; the command itself is loaded when it is named."""
 
 
 def main() -> None:
     """Run the command. Errors of ours are one line and exit status 1; wrong usage exits with 2."""
-    _load_more()
     try:
+        _load_more(sys.argv[1:2])
         app()
     except UsageError as error:
         Console(stderr=True, soft_wrap=True).print(f"[red]stemma:[/red] {escape(str(error))}")

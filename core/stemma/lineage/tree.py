@@ -114,6 +114,8 @@ def _branch(graph: nx.DiGraph, node: object, towards: object, indent: str) -> li
         for place, relative in enumerate(relatives):
             last = place == len(relatives) - 1
             again = relative in seen
+            if again and graph.degree(relative) and graph.nodes[relative]["kind"] == "source":
+                continue  # a source is a leaf: it stands where it was seen first
             edge = graph.edges.get((relative, current), graph.edges.get((current, relative), {}))
             known = " (observed)" if edge.get("known") == "observed" else ""
             mark = " …" if again and graph.degree(relative) > 1 else ""

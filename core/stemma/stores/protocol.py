@@ -7,7 +7,7 @@ A store keeps five things and hands out one number:
 * the **journal**: recalls, judgements, servings and counters, append-only;
 * the **sequence**: one number for the whole store, raised by every write transaction. The
   **epoch** is the sequence of the last *invalidation*: a recall, a removal, a verdict, a changed
-  source, or an entry replaced by another value. While the epoch stands, nothing that was valid by
+  source, or a parent replaced by another value. While the epoch stands, nothing that was valid by
   its ancestors has ceased to be.
 
 Every method is atomic, may be called from any thread, and takes and gives plain records. Reading
@@ -40,6 +40,7 @@ __all__ = [
     "Put",
     "Serving",
     "Store",
+    "edge_sources",
 ]
 
 
@@ -183,8 +184,9 @@ class Store(Protocol):
 
         An entry is refused with `recalled` if a recall since its reads covers it or anything it
         was built from, and with `parent_gone` if a parent is no longer there with the value that
-        was read, or is quarantined. Otherwise it replaces the entry with the same id; where that
-        one had another value, the epoch rises. `proven_until` becomes the earliest end among its
+        was read, or is quarantined. Otherwise it replaces the entry with the same id. Where that
+        one had the same value, its verdict stays; where it had another one and anything was built
+        on it, the epoch rises. `proven_until` becomes the earliest end among its
         own life and its parents' proofs (`None`: none of them ends). Sources that an index vouches
         for are entered in the source table; where the content differs from what was there, the
         epoch rises. Puts are applied in order, so one may be the parent of a later one.

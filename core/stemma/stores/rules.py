@@ -62,6 +62,10 @@ class Pages(Protocol):
         """What the entry was built from."""
         ...
 
+    def is_parent(self, id: str) -> bool:
+        """Whether anything was ever built on it."""
+        ...
+
     def recalls(self, put: Put, after: int) -> Iterable[tuple[int, Selector]]:
         """The recalls after a sequence that may concern a put, with their sequences."""
         ...
@@ -103,13 +107,17 @@ def admit(put: Put, pages: Pages) -> Stored:
         parents.append(parent)
     state = pages.state
     state.sequence += 1
-    former = pages.value(put.entry.id)
-    if former is not None and former != put.entry.value:
+    former, verdict = pages.value(put.entry.id), put.entry.verdict
+    if former == put.entry.value:
+        known = pages.entry(put.entry.id)
+        verdict = verdict if known is None else known.verdict  # the same answer is as wrong again
+    elif former is not None and pages.is_parent(put.entry.id):
         state.epoch = state.sequence
     lineage = _owned(put.lineage, put.entry.tenant)
     current = _vouch(put, lineage, pages)
     entry = replace(
         put.entry,
+        verdict=verdict,
         sequence=state.sequence,
         epoch=_epoch(parents, pages) if current else VOID,
         proven_until=_proven(put.entry, parents),

@@ -56,6 +56,10 @@ class Shelves:
         """What it was built from, also after it went."""
         return self.lineages.get(id)
 
+    def is_parent(self, id: str) -> bool:
+        """Whether anything was ever built on it."""
+        return bool(self.children.get(id))
+
     def recalls(self, put: Put, after: int) -> Iterator[tuple[int, Selector]]:  # noqa: ARG002 - the rules look closer
         """The recalls after a sequence, newest first."""
         for receipt in reversed(self.receipts):

@@ -134,6 +134,11 @@ class SqlitePages:
         except Damaged:
             return None
 
+    def is_parent(self, id: str) -> bool:
+        """Whether anything was ever built on it."""
+        statement = "SELECT 1 FROM edges WHERE parent = ? LIMIT 1"
+        return self._cursor.execute(statement, (escape(id),)).fetchone() is not None
+
     def recalls(self, put: Put, after: int) -> Iterator[tuple[int, Selector]]:
         """The recalls after a sequence that may concern a put."""
         sources = {edge.source for edge in put.lineage.sources}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from stemma.errors import ForeignDatabase, SchemaTooNew, StoreUnavailable
 
-__all__ = ["APPLICATION", "VERSION", "create", "examine"]
+__all__ = ["APPLICATION", "VERSION", "create", "examine", "refuse_newer"]
 
 APPLICATION = 0x53544D41
 """`application_id` of our files: "STMA"."""

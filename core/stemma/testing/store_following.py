@@ -14,7 +14,7 @@ from stemma.selector import Selector
 from stemma.stores.protocol import Changes, Count, Judgement, Serving, Store
 from stemma.testing.builders import HOSTILE, NOW, entry, put, put_one, vector
 
-__all__ = ["FollowingPromises"]
+__all__ = ["Follower", "FollowingPromises", "counted", "served"]
 
 
 class Follower:

@@ -153,6 +153,31 @@ class LineagePromises:
         put_one(store, entry("b", "two"))
         assert store.get([]).epoch == before
 
+    def test_another_value_of_a_childless_entry_leaves_the_epoch(self, store: Store) -> None:
+        """Nothing depends on it, so no proof becomes void."""
+        put_one(store, entry("a", "one"))
+        before = store.get([]).epoch
+        put_one(store, entry("a", "two"))
+        assert store.get([]).epoch == before
+
+    def test_the_same_value_put_again_keeps_its_verdict(self, store: Store) -> None:
+        """A model that gives the same wrong answer again has not mended it."""
+        stored = put_one(store, entry("a", "wrong"))
+        store.judge(
+            Judgement(
+                entry="a",
+                value=stored.value,
+                verdict="hallucinated",
+                by="t",
+                confidence=1.0,
+                at=NOW,
+            )
+        )
+        put_one(store, entry("a", "wrong"))
+        assert store.get(["a"]).entries["a"].verdict == "hallucinated"
+        put_one(store, entry("a", "right"))
+        assert store.get(["a"]).entries["a"].verdict == "unknown"
+
     def test_another_value_raises_the_epoch(self, store: Store) -> None:
         """To a sequence not seen before."""
         put_one(store, entry("a", "one"))

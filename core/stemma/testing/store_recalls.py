@@ -13,7 +13,7 @@ from stemma.selector import Selector
 from stemma.stores.protocol import Judgement, Store
 from stemma.testing.builders import HOSTILE, NOW, entry, put, put_one, source, vector
 
-__all__ = ["RecallPromises"]
+__all__ = ["RecallPromises", "judged", "went"]
 
 
 def went(recall: Recall) -> set[str]:

@@ -153,8 +153,8 @@ class PersistentStoreConformance(StoreConformance):
         assert store.judge(judgement) is None
 
     def test_a_damaged_record_is_replaced_by_a_put(self, store: Store) -> None:
-        """And the epoch rises: nobody knows what it said before."""
-        put_one(store, entry("a"))
+        """And the epoch rises for what was built on it: nobody knows what it said before."""
+        put_one(store, entry("b"), parents=[put_one(store, entry("a"))])
         before = store.get([]).epoch
         self.damage("a", "payload")
         put_one(store, entry("a"))

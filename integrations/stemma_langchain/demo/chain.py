@@ -30,7 +30,7 @@ from stemma_langchain.demo.server import Endpoint, chat_model
 __all__ = ["Rag", "build", "index"]
 
 BATCH = 32
-CHUNKS = 3
+CHUNKS = 2
 """How many chunks the retriever gives."""
 
 PROMPT = ChatPromptTemplate.from_messages(
@@ -48,13 +48,13 @@ class Rag:
     Args:
         store: The user's own vector store, an embedded Chroma collection.
         embeddings: The local model, cached.
-        nodes: The chain with retriever and model cached, but not the whole answer.
+        nodes: The chain by its question, with retriever and model cached, but not the answer.
         chain: The whole: a hit on the question skips everything behind it.
     """
 
     store: Chroma
     embeddings: CachedEmbeddings
-    nodes: Runnable[dict[str, Any], str]
+    nodes: Runnable[str, str]
     chain: Runnable[dict[str, Any], str]
 
 
@@ -73,12 +73,12 @@ def build(cache: Cache, folder: Path, embedder: LocalEmbedder, endpoint: Endpoin
     retriever = CachedRetriever(cache, store.as_retriever(search_kwargs={"k": CHUNKS}))
     model = chat_model(endpoint, cache=LLMCache(cache))
     context = itemgetter("question") | retriever | _joined
-    nodes = RunnablePassthrough.assign(context=context) | PROMPT | model | StrOutputParser()
+    chain = RunnablePassthrough.assign(context=context) | PROMPT | model | StrOutputParser()
     return Rag(
         store=store,
         embeddings=embeddings,
-        nodes=nodes,
-        chain=CachedChain(cache, nodes, focus="question"),
+        nodes={"question": RunnablePassthrough()} | chain,
+        chain=CachedChain(cache, chain, focus="question"),
     )
 
 

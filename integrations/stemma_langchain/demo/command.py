@@ -19,7 +19,7 @@ from stemma_langchain.demo.chain import build
 from stemma_langchain.demo.corpus import Corpus, folder_corpus, networkx_corpus, questions
 from stemma_langchain.demo.report import show
 from stemma_langchain.demo.server import Endpoint, EndpointModel, LocalModel
-from stemma_langchain.demo.story import Story, tell
+from stemma_langchain.demo.story import PHASES, Story, tell
 
 __all__ = ["demo", "register"]
 
@@ -89,7 +89,7 @@ def _told(
         )
     )
     indexing = progress.add_task("indexing", total=None)
-    asking = progress.add_task("asking", total=7 * len(questions(corpus)))
+    asking = progress.add_task("asking", total=PHASES * len(questions(corpus)))
     return tell(
         cache,
         rag,

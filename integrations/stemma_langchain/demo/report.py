@@ -24,6 +24,7 @@ def show(story: Story, out: Console) -> None:
     )
     out.print(_phases(story))
     out.print(_nodes(story))
+    _reasons(story, out)
     out.print(Panel(escape(story.tree), title="The family tree of one answer", expand=False))
     _edit(story, out)
     _tenants(story, out)
@@ -51,7 +52,7 @@ def _phases(story: Story) -> Table:
 
 def _nodes(story: Story) -> Table:
     table = Table(
-        "node", "hits", "misses, and why", "cold", "warm", "calls saved", "tokens", "seconds",
+        "node", "exact", "by meaning", "misses", "cold", "warm", "tokens saved", "seconds saved",
         title="Node by node",
     )  # fmt: skip
     for node in _NODES:
@@ -63,15 +64,26 @@ def _nodes(story: Story) -> Table:
         times = story.times.get(node)
         table.add_row(
             node,
-            f"{exact} exact, {semantic} by meaning",
-            ", ".join(f"{count} {reason}" for reason, count in misses.most_common()),
+            str(exact),
+            str(semantic),
+            str(misses.total()),
             _time(times.cold if times is not None else None),
             _time(times.warm if times is not None else None),
-            str(exact + semantic),
             f"{sum(r['tokens'] for r in rows):,}",
             f"{sum(r['seconds'] for r in rows):.1f}",
         )
     return table
+
+
+def _reasons(story: Story, out: Console) -> None:
+    out.print("\n[bold]Why it missed[/bold]")
+    for node in _NODES:
+        reasons: Counter[str] = Counter()
+        for row in story.stats:
+            if row["node"] == node:
+                reasons.update(row["misses"])
+        told = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common())
+        out.print(f"  {node}: {told}", highlight=False)
 
 
 def _edit(story: Story, out: Console) -> None:

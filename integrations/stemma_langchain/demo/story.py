@@ -8,14 +8,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from langchain_core.runnables import RunnableConfig
+
 from stemma import Cache, Recall
 from stemma_langchain.demo.chain import Rag, index
 from stemma_langchain.demo.corpus import Corpus, Page, Question, edited, questions, split
 from stemma_langchain.demo.watch import NodeTimes, Watch
 
-__all__ = ["Asked", "Edit", "Phase", "Story", "tell"]
+__all__ = ["FIRST", "PHASES", "SECOND", "Asked", "Edit", "Phase", "Story", "tell"]
 
 FIRST, SECOND = "acme", "globex"
+PHASES = 6
+"""How often each question is asked."""
 
 Advance = Callable[[str], None]
 
@@ -106,15 +110,16 @@ class _Teller:
 
     def ask(self, name: str, tenant: str, texts: Sequence[str], *, whole: bool = True) -> Phase:
         """Ask in turn; not the `whole` chain means retriever and model each by its own cache."""
-        chain, node = (self.rag.chain, "answer") if whole else (self.rag.nodes, "call")
+        config: RunnableConfig = {"metadata": {"tenant": tenant}, "callbacks": [self.watch]}
+        node = "answer" if whole else "call"
         asked = []
         for text in texts:
             self.watch.outcomes.clear()
             began = time.perf_counter()
-            answer = chain.invoke(
-                {"question": text},
-                config={"metadata": {"tenant": tenant}, "callbacks": [self.watch]},
-            )
+            if whole:
+                answer = self.rag.chain.invoke({"question": text}, config)
+            else:
+                answer = self.rag.nodes.invoke(text, config)
             seconds = time.perf_counter() - began
             outcome = self.watch.outcomes.get(node, "none")
             if whole:
@@ -191,7 +196,7 @@ def tell(
 
 
 def _rewordings(asked: Sequence[Question]) -> list[str]:
-    return [text for question in asked for text in question.rewordings[:2]]
+    return [question.rewordings[0] for question in asked]
 
 
 def _edit(cache: Cache, rag: Rag, pages: Sequence[Page], cold: Phase) -> Edit:

@@ -1,0 +1,79 @@
+"""Imports point one way, and the integrations use only what the core offers."""
+
+import importlib
+import sys
+
+BORROWED = {
+    "numpy": None,  # anywhere
+    "networkx": {"stemma/lineage/tree.py"},
+    "onnxruntime": {"stemma/embedders/local.py"},
+    "pytest": {
+        "stemma/testing/embedders.py",
+        "stemma/testing/indexes.py",
+        "stemma/testing/store_entries.py",
+        "stemma/testing/store_following.py",
+        "stemma/testing/store_lineage.py",
+        "stemma/testing/store_recalls.py",
+        "stemma/testing/stores.py",
+    },
+    "rich": {"stemma/cli/main.py"},
+    "tiktoken": {"stemma/tokens.py"},
+    "tokenizers": {"stemma/embedders/local.py"},
+    "typer": {"stemma/cli/main.py"},
+}
+"""Every package of others that the core imports, and where."""
+
+SUBMODULES = {
+    "stemma.embedders",
+    "stemma.embedders.local",
+    "stemma.errors",
+    "stemma.policies.admission",
+}
+"""The modules of the core besides `stemma` itself from which integrations may import."""
+
+
+def test_the_core_imports_no_framework_and_of_others_only_what_is_listed(core):
+    seen: dict[str, set[str]] = {}
+    for file, module, _ in core.imports():
+        top = module.split(".")[0]
+        if top != "stemma" and top not in sys.stdlib_module_names:
+            seen.setdefault(top, set()).add(file)
+    assert set(seen) == set(BORROWED)
+    for package, files in seen.items():
+        allowed = BORROWED[package]
+        assert allowed is None or files <= allowed, package
+
+
+def test_nothing_in_the_core_knows_of_the_integrations_or_the_evaluations(core):
+    tops = {module.split(".")[0] for _, module, _ in core.imports()}
+    assert not {"stemma_langchain", "stemma_llamaindex", "evals", "tests"} & tops
+    assert "stemma" in tops
+
+
+def test_the_library_never_needs_its_own_tests(core):
+    for file, module, _ in core.imports():
+        if module.startswith("stemma.testing"):
+            assert file.startswith("stemma/testing/"), file
+
+
+def test_values_know_nothing_of_stores_nodes_or_the_engine(core):
+    """The ground floor, and the pure decisions, do no I/O and import nothing that does."""
+    ground = {"scope", "request", "keys", "entry", "codec", "clock", "errors", "events"}
+    above = ("stemma.stores", "stemma.nodes", "stemma.engine", "stemma.cache", "stemma.indexes")
+    for file, module, _ in core.imports():
+        name = file.removeprefix("stemma/").removesuffix(".py")
+        if name in ground or name.startswith("policies/"):
+            assert not module.startswith(above), f"{file} imports {module}"
+
+
+def test_integrations_use_only_public_names_of_the_core(integrations):
+    used = set()
+    for file, module, names in integrations.imports():
+        if module.split(".")[0] != "stemma":
+            continue
+        if module != "stemma":
+            used.add(module)
+            assert module in SUBMODULES, f"{file} imports {module}"
+        public = set(importlib.import_module(module).__all__)
+        assert set(names) <= public, f"{file} takes {set(names) - public} from {module}"
+    assert used == SUBMODULES, "the list names what nobody uses"
