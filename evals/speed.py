@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 from langchain_core.load import dumps
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
-from langchain_core.outputs import ChatGeneration, Generation
+from langchain_core.outputs import ChatGeneration
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
 import stemma
-from stemma import Cache, Frame, Source, frames
+from stemma import Cache, Frame, Source, Ticket, frames
 from stemma_langchain import LLMCache
 from stemma_langchain.codec import CODEC
 
@@ -95,7 +95,7 @@ def _exact(folder: Path, count: int, source: random.Random, out: Console) -> dic
     filled = _fill(cache, ours, prompts, answers, out)
     theirs = _langchain(folder / "langchain.db", prompts, answers)
     keys = [source.randrange(count) for _ in range(min(TURNS, count))]
-    ids = [ours.ticket(prompt, MODEL).key.id for prompt in prompts]
+    ids = [_ticket(ours, prompt).key.id for prompt in prompts]
     raw = _raw(folder / "raw.db", dict(zip(ids, answers, strict=True)))
     gc.collect()
     gc.freeze()
@@ -141,10 +141,16 @@ def _fill(
             chunk = Source(document=f"doc-{start}", chunk=f"chunk-{start}", content="0" * 32)
             frame.read_sources([(chunk, "")], frames.marks())
             frames.enter(frame)
-            values.append((ours.ticket(prompt, MODEL), answer))
+            values.append((_ticket(ours, prompt), answer))
             frames.enter(None)
         cache.calls.put_all(values)
     return time.perf_counter() - began
+
+
+def _ticket(ours: LLMCache, prompt: str) -> Ticket:
+    ticket = ours.ticket(prompt, MODEL)
+    assert ticket is not None
+    return ticket
 
 
 def _raw(path: Path, answers: dict[str, list[ChatGeneration]]) -> Callable[[str], Any]:
@@ -186,8 +192,7 @@ def _langchain(path: Path, prompts: Sequence[str], answers: Sequence[list[Any]])
     connection.commit()
     connection.close()
     warnings.simplefilter("ignore")
-    found: list[Generation] | None = theirs.lookup(prompts[0], MODEL)
-    assert found is not None
+    assert theirs.lookup(prompts[0], MODEL) is not None
     return theirs
 
 

@@ -37,10 +37,11 @@ def of(program: str) -> list:
     ]
 
 
-@pytest.fixture(scope="module")
-def group():
-    if not any(command.name == "demo" for command in app.registered_commands):
-        _load_more()
+@pytest.fixture
+def group(monkeypatch):
+    """The command with all its subcommands, those of other packages included."""
+    monkeypatch.setattr(app, "registered_commands", list(app.registered_commands))
+    _load_more(["demo"])
     return typer.main.get_command(app)
 
 

@@ -52,7 +52,7 @@ STOP = (
         "normally exactly also quite simply some been being get got getting possible able able's "
         "what which who whom whose when where why how s t re ve ll d m let's vs versus such "
         "one ones someone something anyone too ever even still yet while because whether each "
-        "every off"
+        "every off meant"
     )
 )
 FILLERS = listed(
@@ -124,6 +124,7 @@ javascript js
 postgresql postgres
 kubernetes k8s
 split divide
+compute calculate
 display show
 get obtain acquire retrieve
 purpose goal aim objective

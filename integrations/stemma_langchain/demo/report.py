@@ -32,7 +32,7 @@ def show(story: Story, out: Console) -> None:
 
 def _phases(story: Story) -> Table:
     table = Table(
-        "asked", "by", "questions", "exact", "by meaning", "computed", "median time",
+        "phase", "tenant", "asked", "exact", "meaning", "computed", "median",
         title="The whole chain",
     )  # fmt: skip
     for phase in story.phases:
@@ -52,8 +52,8 @@ def _phases(story: Story) -> Table:
 
 def _nodes(story: Story) -> Table:
     table = Table(
-        "node", "exact", "by meaning", "misses", "cold", "warm", "tokens saved", "seconds saved",
-        title="Node by node",
+        "node", "exact", "meaning", "missed", "cold", "warm", "tokens", "seconds",
+        title="Node by node", caption="tokens and seconds are what the hits saved",
     )  # fmt: skip
     for node in _NODES:
         rows = [row for row in story.stats if row["node"] == node]
