@@ -283,6 +283,7 @@ turn off > disable
 switch off > disable
 far away > far
 e g >
+meant by >
 i d like to >
 would like to >
 want to know >
