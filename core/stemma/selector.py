@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
 
 from stemma.entry import Entry, Lineage, Source
 from stemma.errors import UsageError
-
-if TYPE_CHECKING:
-    from stemma.stores.protocol import Put
 
 __all__ = ["Selector"]
 
@@ -61,35 +57,13 @@ class Selector:
     def covers(self, entry: Entry, lineage: Lineage) -> bool:
         """Whether the entry itself (not its ancestors) is selected."""
         return all(
-            self._holds(name, value, entry, [edge.source for edge in lineage.sources])
+            self.holds(name, value, entry, [edge.source for edge in lineage.sources])
             for name, value in self.parts().items()
         )
 
-    def overtook(self, put: Put, sequence: int) -> bool:
-        """Whether a recall of this at `sequence` came between a put's reads and the put.
-
-        Each element counts from when it was read: the entry's own attributes from the lookup, a
-        source or parent from its own reading. A recall of something else overtakes nothing.
-        """
-        for name, value in self.parts().items():
-            if name == "source":
-                late = [
-                    edge.source
-                    for edge in put.lineage.sources
-                    if put.read_at.get(edge.source.chunk, put.since) < sequence
-                ]
-                if not self._holds(name, value, put.entry, late):
-                    return False
-            elif name == "entry" and put.entry.id != value:
-                parents = (edge.parent for edge in put.lineage.parents)
-                if value not in parents or put.read_at.get(value, put.since) >= sequence:
-                    return False
-            elif put.since >= sequence or not self._holds(name, value, put.entry, []):
-                return False
-        return True
-
     @staticmethod
-    def _holds(name: str, value: str, entry: Entry, sources: list[Source]) -> bool:
+    def holds(name: str, value: str, entry: Entry, sources: Sequence[Source]) -> bool:
+        """Whether one part holds for an entry that was built from these sources."""
         labels = entry.labels
         if name == "source":
             return any(value in (source.document, source.chunk) for source in sources)

@@ -42,6 +42,13 @@ TICKETS = 10_000
 MODELS = 1_000
 
 
+OTHERWISE = (
+    "a completion model's reply was not stored: its run names another tenant than the one it was "
+    "looked up for. LangChain tells the cache nothing of such a run before it has looked; say "
+    "`with cache.using(tenant=…):` around the call"
+)
+
+
 class LLMCache(BaseCache):
     """Caches the model calls of any LangChain model.
 
@@ -148,14 +155,15 @@ class LLMCache(BaseCache):
 
     def _at_once(self, prompt: str, llm_string: str) -> list[Generation] | None:
         """The exact hit, found without taking the prompt apart. What is not plain is left alone."""
-        waiting = waiting_calls()
+        chat = is_chat(prompt)
+        waiting = waiting_calls() if chat else []
         whole = plain_prompt(prompt)
-        if whole is None or len(waiting) > 1:
+        if whole is None or len(waiting) > 1 or not (chat or runs.clear()):
             return None
         model = self._model(llm_string)
         if model.sampled and self.sampling == "never":
             return None
-        frame = waiting[0].frame if waiting else frames.current()
+        frame = waiting[0].frame if waiting else frames.current() if chat else runs.here()
         known = self._scope(model, llm_string, waiting[0].live if waiting else ())
         try:
             hit = self.cache.calls.look_whole(known, whole, CODEC, frame)
@@ -176,9 +184,15 @@ class LLMCache(BaseCache):
         model = self._model(llm_string)
         if model.sampled and self.sampling == "never":
             return None
+        chat = is_chat(prompt)
+        if not (chat or runs.clear()):
+            return None
         turns = Turns(prompt)
-        pending = take_pending(turns.last)
-        frame = pending.frame if pending is not None else frames.current()
+        pending = take_pending(turns.last) if chat else None
+        if pending is not None:
+            frame: Frame | None = pending.frame
+        else:
+            frame = frames.current() if chat else runs.here()
         question = frame.focus if frame is not None else None
         read = turns.read(question, _source_texts(frame))
         known = self._scope(model, llm_string, pending.live if pending is not None else ())
@@ -225,6 +239,9 @@ class LLMCache(BaseCache):
             if query is None:
                 return None
             ticket = _late_ticket(self.cache, query)
+        if not is_chat(prompt) and runs.named_otherwise(ticket.query.scope.tenant):
+            self.cache.warn(OTHERWISE)
+            return None
         if not isinstance(return_val, Sequence) or refused(return_val) is not None:
             return None
         return ticket

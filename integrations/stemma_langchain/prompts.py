@@ -20,6 +20,7 @@ __all__ = [
     "ModelString",
     "Prompt",
     "Turns",
+    "is_chat",
     "plain_prompt",
     "read_model",
     "read_prompt",
@@ -102,6 +103,11 @@ class Turns:
             return None
         said = self._messages[-1].get("content")
         return said if type(said) is str else None
+
+
+def is_chat(prompt: str) -> bool:
+    """Whether a prompt is a chat model's; else it is a text for a completion model."""
+    return prompt.startswith(_MESSAGES)
 
 
 def plain_prompt(prompt: str) -> bytes | None:

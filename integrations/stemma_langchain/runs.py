@@ -5,7 +5,7 @@ A root run opens a frame; what its retrievers give and what its cached steps rea
 of what is stored later in it. A root run inside an explicit `trace` or `hop` is a sub-frame of it.
 Inside a run, a nested run that is not a step of its parent (LangChain tags those) is a sub-frame
 that passes on what it read when it ends; where several of them run side by side, as the items of a
-batch do, none sees what another reads.
+batch or the branches of a parallel step do, none sees what another reads.
 
 The tenant that a run names in its metadata is carried by its frame to the faces that get no
 metadata, such as LangChain's LLM cache.
@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,9 +27,10 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage
 from langchain_core.outputs import LLMResult
+from langchain_core.runnables.config import var_child_runnable_config
 from langchain_core.tracers.context import register_configure_hook
 
-from stemma import Frame, Source, content_digest, frames
+from stemma import Frame, Source, UnkeyableValue, canonical, content_digest, frames
 from stemma_langchain.replies import refused, spent
 
 __all__ = [
@@ -44,12 +46,15 @@ __all__ = [
 MOST = 20_000
 """Runs that never end (an abandoned stream) are forgotten when there are more than this."""
 
-_STEPS = ("seq:step:", "map:key:", "graph:step:", "branch:", "condition:", "exception:")
-"""Tags that LangChain and LangGraph give to the steps of a run."""
+_STEPS = ("seq:step:", "branch:", "condition:", "exception:")
+"""Tags that LangChain gives to the steps of a run that follow one another."""
+
+_BRANCHES = ("map:key:", "graph:step:")
+"""Tags that LangChain and LangGraph give to steps that may run side by side."""
 
 Scalar = str | int | float | bool | None
-Live = tuple[tuple[str, Scalar], ...]
-"""A model's scalar parameters."""
+Live = tuple[tuple[str, Scalar | tuple[str, str]], ...]
+"""A model's parameters; what is not a scalar is written out."""
 
 
 @dataclass(slots=True)
@@ -59,6 +64,7 @@ class _Run:
     lane: tuple[int, int]
     read_at: Mapping[int, int] = field(default_factory=dict)
     noted: bool = False
+    calls: _Calls | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +74,9 @@ class Pending:
     Args:
         run: The run's id.
         frame: The frame it belongs to.
-        last: The content of the last message, or the prompt.
-        live: The model's scalar parameters as they are now; LangChain's own string for them is
-            computed once per model and misses later changes.
+        last: The content of the last message; a single block of text is the text.
+        live: The model's parameters as they are now; LangChain's own string for them is computed
+            once per model and misses later changes.
     """
 
     run: UUID
@@ -79,20 +85,42 @@ class Pending:
     live: Live
 
 
-_pending: ContextVar[list[Pending] | None] = ContextVar("stemma_langchain_pending", default=None)
+@dataclass(slots=True, eq=False)
+class _Calls:
+    """The model calls of one `generate`: they all start before the first asks the cache.
+
+    Args:
+        size: How many they will be.
+        before: Calls started earlier in this context that have not asked yet.
+        started: The runs of those that have started.
+        waiting: Those of them that have not asked yet.
+    """
+
+    size: int
+    before: _Calls | None
+    started: list[UUID] = field(default_factory=list)
+    waiting: list[Pending] = field(default_factory=list)
+
+
+_calls: ContextVar[_Calls | None] = ContextVar("stemma_langchain_calls", default=None)
 
 
 def waiting_calls() -> list[Pending]:
-    """The started calls of this context that have not asked the LLM cache yet, in their order."""
-    waiting = _pending.get()
-    return waiting if waiting is not None else []
+    """The chat calls started last in this context that have not asked the cache yet, in order.
+
+    A call asks right after it has started; one that streams never asks.
+    """
+    calls = _calls.get()
+    while calls is not None and not calls.waiting:
+        calls = calls.before
+    return calls.waiting if calls is not None else []
 
 
 def take_pending(last: Any) -> Pending | None:
-    """The started call whose last turn has this content; of equal ones, the first to start.
+    """The waiting call whose last turn has this content; of equal ones, the first to start.
 
     A turn of several blocks may have been rewritten on its way to the callbacks, so for those the
-    first such call is taken: calls ask the cache in the order in which they start.
+    first such call is taken.
     """
     waiting = waiting_calls()
     for place, pending in enumerate(waiting):
@@ -157,6 +185,36 @@ class Runs(BaseCallbackHandler):
         if run is not None:
             run.noted = True
 
+    def here(self) -> Frame | None:
+        """The frame of a completion model's call, which asks the cache before its run starts."""
+        if frames.current() is None:
+            return None
+        run = self._enclosing()
+        return _root_frame(None) if run is None else _inside(run.frame)
+
+    def clear(self) -> bool:
+        """Whether `here` can be told: no runs stand open side by side, as in a batch of chains."""
+        last = self._last()
+        return last is None or last is self._enclosing()
+
+    def named_otherwise(self, tenant: str) -> bool:
+        """Whether the run that was started last here names another tenant than this."""
+        last = self._last()
+        return last is not None and last.frame.tenant not in (None, tenant)
+
+    def _enclosing(self) -> _Run | None:
+        """The run that LangChain says this code is in; in a batch it does not say."""
+        config = var_child_runnable_config.get()
+        run_id = getattr(config.get("callbacks"), "parent_run_id", None) if config else None
+        return self._runs.get(run_id) if isinstance(run_id, UUID) else None
+
+    def _last(self) -> _Run | None:
+        if not self._runs:
+            return None
+        lane = frames.lane()
+        with self._lock:
+            return next((run for run in reversed(self._runs.values()) if run.lane == lane), None)
+
     def own(self, run_id: UUID, question: str | None) -> Frame | None:
         """Give a run a frame of its own, even where it is a step of another; say its question."""
         run = self._runs.get(run_id)
@@ -191,14 +249,8 @@ class Runs(BaseCallbackHandler):
             run = _Run(_root_frame(tenant), owns=True, lane=lane)
             if isinstance(question, str):
                 run.frame.focus = question
-        elif any(tag.startswith(_STEPS) for tag in tags or ()) and (
-            tenant is None or tenant == parent.frame.tenant
-        ):
-            run = _Run(parent.frame, owns=False, lane=lane)
         else:
-            batch = parent_run_id if lane != parent.lane else None
-            frame = Frame(parent.frame, exports=True, batch=batch, tenant=tenant, of_run=True)
-            run = _Run(frame, owns=True, lane=lane)
+            run = _nested(parent, parent_run_id, lane, tags or (), tenant)
         with self._lock:
             self._runs[run_id] = run
             forgotten = self._runs.popitem(last=False)[1] if len(self._runs) > MOST else None
@@ -212,25 +264,20 @@ class Runs(BaseCallbackHandler):
             run = self._runs.pop(run_id, None)
         if run is not None and run.owns:
             run.frame.close()
-        waiting = _pending.get()
-        if waiting:
+        if run is not None and run.calls is not None:
+            waiting = run.calls.waiting
             waiting[:] = [pending for pending in waiting if pending.run != run_id]
 
-    def _begin_call(
-        self, run_id: UUID, parent: UUID | None, last: Any, question: Any, named: dict[str, Any]
-    ) -> None:
-        run = self._begin(run_id, parent, named.get("tags"), named.get("metadata"), question)
-        parameters = named.get("invocation_params") or {}
-        live = tuple(
-            (name, value)
-            for name, value in parameters.items()
-            if value is None or isinstance(value, (str, int, float, bool))
-        )
-        waiting = _pending.get()
-        if waiting is None or all(pending.run not in self._runs for pending in waiting):
-            waiting = []
-            _pending.set(waiting)
-        waiting.append(Pending(run_id, run.frame, last, live))
+    def _begin_call(self, run_id: UUID, run: _Run, last: Any, named: Mapping[str, Any]) -> None:
+        calls = _calls.get()
+        if calls is None or len(calls.started) >= calls.size or calls.started[0] not in self._runs:
+            while calls is not None and all(one.run not in self._runs for one in calls.waiting):
+                calls = calls.before
+            calls = _Calls(size=named.get("batch_size") or 1, before=calls)
+            _calls.set(calls)
+        calls.started.append(run_id)
+        calls.waiting.append(Pending(run_id, run.frame, last, _live(named)))
+        run.calls = calls
 
     # -------------------------------------------------------------- callbacks
 
@@ -293,8 +340,9 @@ class Runs(BaseCallbackHandler):
     ) -> None:
         """A chat model begins."""
         del serialized
-        last = messages[0][-1].content if messages and messages[0] else None
-        self._begin_call(run_id, parent_run_id, last, last, kwargs)
+        last = _one_text(messages[0][-1].content) if messages and messages[0] else None
+        run = self._begin(run_id, parent_run_id, kwargs.get("tags"), kwargs.get("metadata"), last)
+        self._begin_call(run_id, run, last, kwargs)
 
     def on_llm_start(
         self,
@@ -305,10 +353,10 @@ class Runs(BaseCallbackHandler):
         parent_run_id: UUID | None = None,
         **kwargs: Any,
     ) -> None:
-        """A completion model begins."""
+        """A completion model begins; it has asked the cache already."""
         del serialized
-        last = prompts[0] if prompts else None
-        self._begin_call(run_id, parent_run_id, last, last, kwargs)
+        asked = prompts[0] if prompts else None
+        self._begin(run_id, parent_run_id, kwargs.get("tags"), kwargs.get("metadata"), asked)
 
     def on_retriever_end(self, documents: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """A retriever has given documents: they are sources of what follows."""
@@ -349,7 +397,10 @@ class Runs(BaseCallbackHandler):
     def _failed(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """A run has failed."""
         del error, kwargs
-        self._end(run_id)
+        run = self._runs.get(run_id)
+        together = run.calls.started if run is not None and run.calls is not None else ()
+        for each in (run_id, *together):  # LangChain may tell nothing more of the others
+            self._end(each)
 
     on_chain_error = on_llm_error = on_retriever_error = on_tool_error = _failed
 
@@ -364,6 +415,63 @@ def _root_frame(tenant: str | None) -> Frame:
     if above is None:
         return Frame(tenant=tenant, of_run=True)
     return Frame(above, exports=True, batch=("root", id(above)), tenant=tenant, of_run=True)
+
+
+def _nested(
+    parent: _Run,
+    parent_id: UUID | None,
+    lane: tuple[int, int],
+    tags: Sequence[str],
+    tenant: str | None,
+) -> _Run:
+    """A run inside another: a step of it, or a sub-frame."""
+    above = _inside(parent.frame)
+    branch = next((tag for tag in tags if tag.startswith(_BRANCHES)), None)
+    step = branch is None and any(tag.startswith(_STEPS) for tag in tags)
+    if step and above is parent.frame and tenant in (None, above.tenant):
+        return _Run(above, owns=False, lane=lane)
+    batch: Hashable = None
+    if branch is not None:  # of a graph's nodes, those that run together have the same tag
+        batch = (parent_id, branch if branch.startswith("graph:") else "")
+    elif lane != parent.lane and not step:
+        batch = parent_id
+    frame = Frame(above, exports=True, batch=batch, tenant=tenant, of_run=True)
+    return _Run(frame, owns=True, lane=lane)
+
+
+def _inside(frame: Frame) -> Frame:
+    """The innermost hop that the user's own code has open inside a run, or the run's frame."""
+    found: Frame | None = None
+    one = frames.current()
+    while one is not None and one is not frame:
+        if found is None and not one.of_run:
+            found = one
+        one = one.parent
+    return frame if one is None or found is None else found
+
+
+_TEXT_BLOCK = {"type", "text", "id"}
+
+
+def _one_text(content: Any) -> Any:
+    if not isinstance(content, list) or len(content) != 1:
+        return content
+    only = content[0]
+    if isinstance(only, dict) and only.get("type") == "text" and only.keys() <= _TEXT_BLOCK:
+        return only.get("text")
+    return only if isinstance(only, str) else content
+
+
+def _live(named: Mapping[str, Any]) -> Live:
+    given = named.get("options") or {}
+    found: list[tuple[str, Scalar | tuple[str, str]]] = []
+    for name, value in (named.get("invocation_params") or {}).items():
+        if value is None or isinstance(value, (str, int, float, bool)):
+            found.append((name, value))
+        elif name not in given:  # the call's own arguments are in LangChain's string as they are
+            with suppress(UnkeyableValue):
+                found.append((name, ("canonical", canonical(value))))
+    return tuple(found)
 
 
 def _tokens(response: LLMResult) -> int:

@@ -1,5 +1,6 @@
 """A small corpus, and a model that answers from its context and remembers what it was asked."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,9 @@ PAGES = {
 }
 
 
-@pytest.fixture
-def docs(tmp_path) -> Path:
-    folder = tmp_path / "docs"
+@pytest.fixture(scope="module")
+def docs(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("corpus") / "docs"
     folder.mkdir()
     for name, text in PAGES.items():
         (folder / name).write_text(text, encoding="utf-8")
@@ -60,8 +61,8 @@ class Reader(BaseChatModel):
         return ChatResult(generations=[ChatGeneration(message=said)])
 
 
-@pytest.fixture
-def reader(monkeypatch) -> Reader:
+@pytest.fixture(scope="module")
+def reader() -> Iterator[Reader]:
     """The model that the demo's chain gets, whatever endpoint it is given."""
     model = Reader()
 
@@ -69,5 +70,6 @@ def reader(monkeypatch) -> Reader:
         model.cache = cache
         return model
 
-    monkeypatch.setattr("stemma_langchain.demo.chain.chat_model", chat_model)
-    return model
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("stemma_langchain.demo.chain.chat_model", chat_model)
+        yield model

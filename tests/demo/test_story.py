@@ -3,6 +3,7 @@
 import io
 import json
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -49,16 +50,19 @@ class Told:
         raise KeyError(phase)
 
 
-@pytest.fixture
-def told(docs, tmp_path, reader) -> Told:
-    return Told(docs, tmp_path, reader)
+@pytest.fixture(scope="module")
+def told(docs, tmp_path_factory, reader) -> Told:
+    return Told(docs, tmp_path_factory.mktemp("demo"), reader)
 
 
-def test_the_demo_does_what_it_says(told):
-    """One telling, read from all sides: it takes a second or two to tell."""
-    story, count = told.story, len(told.texts)
-    assert count == 5
-    assert [(phase.name, phase.tenant) for phase in story.phases] == [
+def printed(story) -> str:
+    out = io.StringIO()
+    show(story, Console(file=out, width=200))
+    return out.getvalue()
+
+
+def test_it_is_told_in_six_phases_by_two_tenants(told):
+    assert [(phase.name, phase.tenant) for phase in told.story.phases] == [
         ("cold", FIRST),
         ("again", FIRST),
         ("reworded", FIRST),
@@ -66,61 +70,68 @@ def test_the_demo_does_what_it_says(told):
         ("other tenant", SECOND),
         ("after the edit", FIRST),
     ]
+    assert len(told.texts) == 5
     assert told.tenants == {FIRST, SECOND}
-    assert (story.corpus, story.documents, story.chunks) == ("docs", 5, 5)
+    assert (told.story.corpus, told.story.documents, told.story.chunks) == ("docs", 5, 5)
 
-    # Cold, everything is computed; again, nothing is, and the answers are the same.
-    cold, again = story.phase("cold"), story.phase("again")
+
+def test_progress_is_told_for_every_chunk_and_question(told):
+    assert told.indexed[0] == (5, 5)
+    assert len(told.asked) == PHASES * len(told.texts)
+
+
+def test_cold_everything_is_computed_and_again_nothing_is(told):
+    cold, again = told.story.phase("cold"), told.story.phase("again")
     assert list(cold.computed) == told.texts
-    assert again.count("exact") == count
+    assert again.count("exact") == len(told.texts)
     assert [one.answer for one in again.asked] == [one.answer for one in cold.asked]
 
-    # A reworded question that hits has the first one's answer.
-    reworded = story.phase("reworded")
+
+def test_a_reworded_question_that_hits_has_the_first_ones_answer(told):
+    cold, reworded = told.story.phase("cold"), told.story.phase("reworded")
     assert reworded.count("semantic") > 0
     for first, other in zip(cold.asked, reworded.asked, strict=True):
         assert first.question != other.question
         assert other.outcome != "semantic" or other.answer == first.answer
 
-    # Without the whole answers, retriever and model still have theirs.
-    by_node = story.phase("by node")
-    assert by_node.count("exact") == count
 
-    # The other tenant gets nothing of the first one's.
-    other = story.phase("other tenant")
+def test_without_whole_answers_retriever_and_model_still_have_theirs(told):
+    cold, by_node = told.story.phase("cold"), told.story.phase("by node")
+    assert by_node.count("exact") == len(told.texts)
+    assert [one.answer for one in by_node.asked] == [one.answer for one in cold.asked]
+
+
+def test_the_other_tenant_gets_nothing_of_the_first_ones(told):
+    other = told.story.phase("other tenant")
     assert list(other.computed) == told.texts
     assert other.count("exact", "semantic") == 0
 
-    # Each answer that was computed cost one call of the model, and no other did.
-    paid = [p for p in story.phases if p.name != "by node"]
-    assert len(told.prompts) == sum(len(phase.computed) for phase in paid)
 
-    _edited(told)
-    _counted(told)
-    _told_to_people_and_machines(told)
+def test_each_computed_answer_cost_one_call_of_the_model_and_no_other_did(told):
+    computed = [len(p.computed) for p in told.story.phases if p.name != "by node"]
+    assert len(told.prompts) == sum(computed)
 
 
-def _edited(told):
-    """The edit takes back what was answered from the document, as the prompts show, and no more."""
+def test_the_edit_takes_back_what_was_answered_from_the_document_and_no_more(told):
+    """Which answers those are is read from the prompts that reached the model."""
     story = told.story
     page = next(page for page in told.corpus.pages if page.id == story.edit.document)
     sentence = page.text.splitlines()[-1][:40]
-    cited = [
-        text
-        for text, prompt in zip(told.texts, told.prompts_of("cold"), strict=True)
-        if sentence in prompt
-    ]
+    prompts = zip(told.texts, told.prompts_of("cold"), strict=True)
+    cited = [text for text, prompt in prompts if sentence in prompt]
     assert 0 < len(cited) < len(told.texts)
     assert list(story.edit.questions) == cited
-    after = story.phase("after the edit")
-    assert list(after.computed) == cited
-    assert all("was revised" in prompt for prompt in told.prompts_of("after the edit"))
-    assert not [prompt for prompt in told.prompts_of("cold") if "was revised" in prompt]
+    assert list(story.phase("after the edit").computed) == cited
     assert {item.tenant for item in story.edit.receipt.entries} == {FIRST, SECOND}
 
 
-def _counted(told):
-    """The counters of the nodes agree with what was asked."""
+def test_what_is_computed_after_the_edit_has_read_the_edited_document(told):
+    assert told.prompts_of("after the edit")
+    assert all("was revised" in prompt for prompt in told.prompts_of("after the edit"))
+    assert not [prompt for prompt in told.prompts_of("cold") if "was revised" in prompt]
+
+
+def test_the_counters_agree_with_what_was_asked(told):
     rows = {(row["tenant"], row["node"]): row for row in told.story.stats}
     assert {tenant for tenant, _ in rows} == {FIRST, SECOND}
     outcomes = Counter(
@@ -129,42 +140,37 @@ def _counted(told):
         if phase.tenant == FIRST and phase.name != "by node"
         for one in phase.asked
     )
-    mine = rows[FIRST, "answer"]
-    assert mine["exact"] == outcomes["exact"]
-    assert mine["semantic"] == outcomes["semantic"]
-    assert sum(mine["misses"].values()) == outcomes.total() - mine["exact"] - mine["semantic"]
-    assert mine["tokens"] == 50 * (mine["exact"] + mine["semantic"])
-    other = rows[SECOND, "answer"]
+    mine, other = rows[FIRST, "answer"], rows[SECOND, "answer"]
+    hits = outcomes["exact"] + outcomes["semantic"]
+    assert (mine["exact"], mine["semantic"]) == (outcomes["exact"], outcomes["semantic"])
+    assert sum(mine["misses"].values()) == outcomes.total() - hits
+    assert mine["tokens"] == 50 * hits
     assert other["exact"] == other["semantic"] == 0
+
+
+def test_every_node_has_a_time_cold_and_warm(told):
     assert set(told.story.times) == {"answer", "call", "retrieval", "embedding"}
     for times in told.story.times.values():
         assert times.cold is not None
         assert times.warm is not None
 
 
-def _told_to_people_and_machines(told):
+def test_the_story_as_json_is_plain_and_whole(told):
     plain = json.loads(json.dumps(told.story.as_json()))
     assert [phase["name"] for phase in plain["phases"]] == [p.name for p in told.story.phases]
-    assert plain["edit"]["receipt"]["by_node"]["answer"] >= 1
-    assert "source" in plain["tree"]
+    assert plain["edit"]["receipt"]["by_node"]["answer"] == 2 * len(told.story.edit.questions)
+    assert told.story.edit.document in plain["tree"]
 
-    out = io.StringIO()
-    show(told.story, Console(file=out, width=200))
-    page = out.getvalue()
+
+def test_the_report_shows_it_to_people(told):
+    page = printed(told.story)
     assert "those, and only those, were computed anew" in page
     assert "0 answers crossed over, 5 were computed" in page
     assert told.story.edit.document in page
     assert all(phase.name in page for phase in told.story.phases)
-
-    assert told.indexed[-2] == (5, 5)
-    assert len(told.asked) == PHASES * len(told.texts)
+    assert all(text in page for text in told.story.edit.questions)
 
 
-def test_an_answer_too_many_computed_would_be_said(told):
-    """The report does not say "only those" by heart."""
-    from dataclasses import replace  # noqa: PLC0415 - only here
-
+def test_the_report_does_not_say_only_those_by_heart(told):
     wrong = replace(told.story, edit=replace(told.story.edit, questions=()))
-    out = io.StringIO()
-    show(wrong, Console(file=out, width=200))
-    assert "NOT exactly those" in out.getvalue()
+    assert "NOT exactly those" in printed(wrong)

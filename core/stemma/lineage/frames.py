@@ -222,8 +222,9 @@ class Frame:
             return
         for item in list(self.reads):
             self.parent.read(item if self.batch is None else _of_batch(item, self.batch))
-        if self.hop is not None and self.hop != self.parent.hop:
-            self.parent.reached = max(self.parent.reached, self.hop, self.reached)
+        hop = self.hop if self.hop is not None and self.hop != self.parent.hop else 0
+        if hop or self.reached > self.parent.reached:
+            self.parent.reached = max(self.parent.reached, hop, self.reached)
             self.parent.path = self.path
 
     def visible(self) -> Iterator[Read]:

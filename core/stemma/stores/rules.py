@@ -157,9 +157,33 @@ def _overtaken(put: Put, pages: Pages) -> str | None:
         if pages.taken(edge.parent) > put.read_at.get(edge.parent, put.since):
             return f"parent {edge.parent} was taken back"
     for sequence, selector in pages.recalls(put, after):
-        if selector.overtook(put, sequence):
+        if _overtook(selector, put, sequence):
             return f"the recall {sequence} covers it"
     return None
+
+
+def _overtook(selector: Selector, put: Put, sequence: int) -> bool:
+    """Whether a recall of this at `sequence` came between a put's reads and the put.
+
+    Each element counts from when it was read: the entry's own attributes from the lookup, a source
+    or parent from its own reading. A recall of something else overtakes nothing.
+    """
+    for name, value in selector.parts().items():
+        if name == "source":
+            late = [
+                edge.source
+                for edge in put.lineage.sources
+                if put.read_at.get(edge.source.chunk, put.since) < sequence
+            ]
+            if not selector.holds(name, value, put.entry, late):
+                return False
+        elif name == "entry" and put.entry.id != value:
+            parents = (edge.parent for edge in put.lineage.parents)
+            if value not in parents or put.read_at.get(value, put.since) >= sequence:
+                return False
+        elif put.since >= sequence or not selector.holds(name, value, put.entry, []):
+            return False
+    return True
 
 
 def _owned(lineage: Lineage, tenant: str) -> Lineage:
