@@ -14,7 +14,7 @@ from typing import Any, Self
 from stemma import context
 from stemma.clock import Clock, SystemClock
 from stemma.context import Context
-from stemma.effects import Ask, Steps, arun, run
+from stemma.effects import arun, run
 from stemma.embedders.protocol import Embedder
 from stemma.engine import Engine
 from stemma.entry import Verdict
@@ -36,9 +36,9 @@ from stemma.outcome import Recall
 from stemma.parts import Fail, Parts
 from stemma.policies.life import LifePolicy
 from stemma.policies.threshold import Policy, ThresholdPolicy
-from stemma.selector import Selector
 from stemma.stats import Stats, summed
 from stemma.stores.protocol import Judgement, Store
+from stemma.taking_back import report, take_back
 
 __all__ = ["Cache", "open"]
 
@@ -228,11 +228,11 @@ class Cache:
             UsageError: Nothing is named, or something unknown.
             StoreError: The store could not do it. Nothing was taken back.
         """
-        return run(self._recall(named, dry_run=dry_run, cascade=True))
+        return run(take_back(self.engine.parts, named, dry_run=dry_run))
 
     async def arecall(self, *, dry_run: bool = False, **named: str) -> Recall:
         """As `recall`."""
-        return await arun(self._recall(named, dry_run=dry_run, cascade=True))
+        return await arun(take_back(self.engine.parts, named, dry_run=dry_run))
 
     def clear(self, **named: str) -> Recall:
         """Remove the entries named, and no others; what was built from them is no longer served.
@@ -240,25 +240,11 @@ class Cache:
         Args:
             **named: As for `recall`.
         """
-        return run(self._recall(named, dry_run=False, cascade=False))
+        return run(take_back(self.engine.parts, named, cascade=False))
 
     async def aclear(self, **named: str) -> Recall:
         """As `clear`."""
-        return await arun(self._recall(named, dry_run=False, cascade=False))
-
-    def _recall(self, named: dict[str, str], *, dry_run: bool, cascade: bool) -> Steps[Recall]:
-        known = {field.name for field in dataclasses.fields(Selector)}
-        if unknown := sorted(set(named) - known):
-            raise UsageError(
-                f"cannot recall by {', '.join(unknown)}; by {', '.join(sorted(known))}"
-            )
-        parts = self.engine.parts
-        act = _Recalling(parts.store, Selector(**named), parts.clock.now(), dry_run, cascade)
-        recall: Recall = yield Ask(act, "recall")
-        parts.saw(recall.sequence)
-        if not dry_run:
-            parts.tell("recall", None, "cleared" if not cascade else "recalled", detail=str(recall))
-        return recall
+        return await arun(take_back(self.engine.parts, named, cascade=False))
 
     def report(
         self, entry: str, verdict: Verdict, *, by: str, confidence: float = 1.0
@@ -274,34 +260,13 @@ class Cache:
         Raises:
             UsageError: There is no such entry, or an argument is wrong.
         """
-        return run(self._report(entry, verdict, by, confidence))
+        return run(report(self.engine.parts, entry, verdict, by, confidence))
 
     async def areport(
         self, entry: str, verdict: Verdict, *, by: str, confidence: float = 1.0
     ) -> Judgement:
         """As `report`."""
-        return await arun(self._report(entry, verdict, by, confidence))
-
-    def _report(self, entry: str, verdict: Verdict, by: str, confidence: float) -> Steps[Judgement]:
-        if verdict not in ("hallucinated", "supported"):
-            raise UsageError(f'verdict must be "hallucinated" or "supported", not {verdict!r}')
-        if not 0.0 <= confidence <= 1.0:
-            raise UsageError(f"confidence must be from 0 to 1, not {confidence!r}")
-        parts = self.engine.parts
-        found = (yield Ask(parts.store, "get", ([entry],))).entries.get(entry)
-        if found is None:
-            raise UsageError(f"there is no entry {entry!r}")
-        judgement = Judgement(
-            entry=entry,
-            value=found.value,
-            verdict=verdict,
-            by=by,
-            confidence=float(confidence),
-            at=parts.clock.now(),
-        )
-        yield Ask(parts.store, "judge", (judgement,))
-        parts.tell("verdict", None, verdict, found)
-        return judgement
+        return await arun(report(self.engine.parts, entry, verdict, by, confidence))
 
     def lineage(self, entry: str) -> FamilyTree:
         """The family tree of an entry: prints as a tree, shows as a figure in Jupyter.
@@ -361,22 +326,6 @@ class Cache:
 
     def __reduce__(self) -> tuple[Callable[[int, Options], Cache], tuple[int, Options]]:
         return _reopened, (self._number, self._options)
-
-
-class _Recalling:
-    """A recall as something that can be asked: `Store.recall` takes keywords."""
-
-    def __init__(
-        self, store: Store, selector: Selector, now: float, dry_run: bool, cascade: bool
-    ) -> None:
-        self._store = store
-        self._selector = selector
-        self._named = {"now": now, "dry_run": dry_run, "cascade": cascade}
-        if (native := getattr(store, "arecall", None)) is not None:
-            self.arecall = lambda: native(selector, **self._named)
-
-    def recall(self) -> Recall:
-        return self._store.recall(self._selector, **self._named)  # type: ignore[arg-type]
 
 
 def _close(parts: Parts) -> None:

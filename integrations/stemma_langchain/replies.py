@@ -103,7 +103,9 @@ def _parts(value: Any) -> Iterator[Any]:
         yield value
 
 
-def _refused_generation(generation: Generation) -> str | None:
+def _refused_generation(generation: Any) -> str | None:
+    if not isinstance(generation, Generation):
+        return "this is not a reply of a model"
     info = generation.generation_info if generation.generation_info is not None else {}
     if isinstance(generation, ChatGeneration):
         return refused_message(generation.message, info)

@@ -187,10 +187,10 @@ class Runs(BaseCallbackHandler):
 
     def here(self) -> Frame | None:
         """The frame of a completion model's call, which asks the cache before its run starts."""
-        if frames.current() is None:
-            return None
         run = self._enclosing()
-        return _root_frame(None) if run is None else _inside(run.frame)
+        if run is not None:
+            return _inside(run.frame)
+        return None if frames.current() is None else _root_frame(None)
 
     def clear(self) -> bool:
         """Whether `here` can be told: no runs stand open side by side, as in a batch of chains."""

@@ -1,0 +1,81 @@
+"""Taking back what should not be served any more: recalls, removals, verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+
+from stemma.effects import Ask, Steps
+from stemma.entry import Verdict
+from stemma.errors import UsageError
+from stemma.outcome import Recall
+from stemma.parts import Parts
+from stemma.selector import Selector
+from stemma.stores.protocol import Judgement, Store
+
+__all__ = ["report", "take_back"]
+
+
+def take_back(
+    parts: Parts, named: Mapping[str, str], *, dry_run: bool = False, cascade: bool = True
+) -> Steps[Recall]:
+    """Take back the entries named and, with `cascade`, everything built from them.
+
+    Raises:
+        UsageError: Nothing is named, or something unknown.
+        StoreError: The store could not do it.
+    """
+    known = {field.name for field in fields(Selector)}
+    if unknown := sorted(set(named) - known):
+        raise UsageError(f"cannot recall by {', '.join(unknown)}; by {', '.join(sorted(known))}")
+    act = _Recalling(parts.store, Selector(**named), parts.clock.now(), dry_run, cascade)
+    recall: Recall = yield Ask(act, "recall")
+    parts.saw(recall.sequence)
+    if not dry_run:
+        parts.tell("recall", None, "recalled" if cascade else "cleared", detail=str(recall))
+    return recall
+
+
+def report(
+    parts: Parts, entry: str, verdict: Verdict, by: str, confidence: float
+) -> Steps[Judgement]:
+    """Set a verdict on an entry's present value.
+
+    Raises:
+        UsageError: There is no such entry, or an argument is wrong.
+        StoreError: The store could not do it.
+    """
+    if verdict not in ("hallucinated", "supported"):
+        raise UsageError(f'verdict must be "hallucinated" or "supported", not {verdict!r}')
+    if not 0.0 <= confidence <= 1.0:
+        raise UsageError(f"confidence must be from 0 to 1, not {confidence!r}")
+    found = (yield Ask(parts.store, "get", ([entry],))).entries.get(entry)
+    if found is None:
+        raise UsageError(f"there is no entry {entry!r}")
+    judgement = Judgement(
+        entry=entry,
+        value=found.value,
+        verdict=verdict,
+        by=by,
+        confidence=float(confidence),
+        at=parts.clock.now(),
+    )
+    yield Ask(parts.store, "judge", (judgement,))
+    parts.tell("verdict", None, verdict, found)
+    return judgement
+
+
+class _Recalling:
+    """A recall as something that can be asked: `Store.recall` takes keywords."""
+
+    def __init__(
+        self, store: Store, selector: Selector, now: float, dry_run: bool, cascade: bool
+    ) -> None:
+        self._store = store
+        self._selector = selector
+        self._named = {"now": now, "dry_run": dry_run, "cascade": cascade}
+        if (native := getattr(store, "arecall", None)) is not None:
+            self.arecall = lambda: native(selector, **self._named)
+
+    def recall(self) -> Recall:
+        return self._store.recall(self._selector, **self._named)  # type: ignore[arg-type]
