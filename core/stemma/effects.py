@@ -8,7 +8,6 @@ in place, everything else goes to a worker thread, so that the loop is never blo
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Generator
 from typing import Any, NamedTuple, TypeVar
 
@@ -73,4 +72,6 @@ async def _perform(ask: Ask) -> Any:
     method = getattr(ask.target, ask.method)
     if ask.method in getattr(ask.target, "quick", ()):
         return method(*ask.args)
+    import asyncio  # noqa: PLC0415 - whoever gets here has loaded it; importing Stemma need not
+
     return await asyncio.to_thread(method, *ask.args)

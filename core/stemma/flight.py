@@ -8,7 +8,7 @@ out not to be storable, all compute for themselves.
 
 from __future__ import annotations
 
-import asyncio
+import sys
 import threading
 from collections import deque
 from concurrent.futures import Future, InvalidStateError
@@ -52,6 +52,8 @@ class Flights:
             return "lead"
         if future.cancelled():
             return "alone"
+        import asyncio  # noqa: PLC0415 - whoever gets here has loaded it; importing Stemma need not
+
         try:
             return await asyncio.wrap_future(future)
         except asyncio.CancelledError:
@@ -108,6 +110,9 @@ def _tell(future: Future[Turn], turn: Turn) -> bool:
 
 
 def _on_loop() -> bool:
+    asyncio = sys.modules.get("asyncio")  # what has not been loaded runs no loop
+    if asyncio is None:
+        return False
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -42,13 +42,6 @@ TICKETS = 10_000
 MODELS = 1_000
 
 
-OTHERWISE = (
-    "a completion model's reply was not stored: its run names another tenant than the one it was "
-    "looked up for. LangChain tells the cache nothing of such a run before it has looked; say "
-    "`with cache.using(tenant=…):` around the call"
-)
-
-
 class LLMCache(BaseCache):
     """Caches the model calls of any LangChain model.
 
@@ -180,17 +173,19 @@ class LLMCache(BaseCache):
         meaning = not model.sampled or self.sampling == "meaning"
         return KnownScope(fields, (llm_string, live, meaning), meaning)
 
-    def _query(self, prompt: str, llm_string: str) -> Query | None:
+    def _query(self, prompt: str, llm_string: str, made: Frame | None = None) -> Query | None:
         model = self._model(llm_string)
         if model.sampled and self.sampling == "never":
             return None
         chat = is_chat(prompt)
-        if not (chat or runs.clear()):
+        if not (chat or made is not None or runs.clear()):
             return None
         turns = Turns(prompt)
         pending = take_pending(turns.last) if chat else None
         if pending is not None:
             frame: Frame | None = pending.frame
+        elif made is not None:
+            frame = made
         else:
             frame = frames.current() if chat else runs.here()
         question = frame.focus if frame is not None else None
@@ -234,17 +229,15 @@ class LLMCache(BaseCache):
     def _ticket(self, prompt: str, llm_string: str, return_val: RETURN_VAL_TYPE) -> Ticket | None:
         """The ticket of the lookup that this update follows, if the value may be stored."""
         ticket = self._recalled_ticket(prompt, llm_string)
-        if ticket is None:
-            query = self._query(prompt, llm_string)
-            if query is None:
-                return None
-            ticket = _late_ticket(self.cache, query)
-        if not is_chat(prompt) and runs.named_otherwise(ticket.query.scope.tenant):
-            self.cache.warn(OTHERWISE)
-            return None
         if not isinstance(return_val, Sequence) or refused(return_val) is not None:
             return None
-        return ticket
+        made = None if is_chat(prompt) else runs.made_in(return_val)
+        if ticket is not None and (
+            made is None or made.tenant in (None, ticket.query.scope.tenant)
+        ):
+            return ticket
+        query = self._query(prompt, llm_string, made)
+        return None if query is None else _late_ticket(self.cache, query)
 
     def _recalled_ticket(self, prompt: str, llm_string: str) -> Ticket | None:
         """Lookup and update of one call run in one thread or task: that tells equal calls apart."""

@@ -13,12 +13,15 @@ metadata, such as LangChain's LLM cache.
 
 from __future__ import annotations
 
+import itertools
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from uuid import UUID
 from weakref import WeakKeyDictionary
@@ -26,7 +29,7 @@ from weakref import WeakKeyDictionary
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage
-from langchain_core.outputs import LLMResult
+from langchain_core.outputs import Generation, LLMResult
 from langchain_core.runnables.config import var_child_runnable_config
 from langchain_core.tracers.context import register_configure_hook
 
@@ -65,6 +68,7 @@ class _Run:
     read_at: Mapping[int, int] = field(default_factory=dict)
     noted: bool = False
     calls: _Calls | None = None
+    completes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +170,7 @@ class Runs(BaseCallbackHandler):
     def __init__(self) -> None:
         self._runs: OrderedDict[UUID, _Run] = OrderedDict()
         self._refused: WeakKeyDictionary[Frame, str] = WeakKeyDictionary()
+        self._made: dict[int, tuple[weakref.ref[Any], Frame]] = {}
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -197,10 +202,18 @@ class Runs(BaseCallbackHandler):
         last = self._last()
         return last is None or last is self._enclosing()
 
-    def named_otherwise(self, tenant: str) -> bool:
-        """Whether the run that was started last here names another tenant than this."""
-        last = self._last()
-        return last is not None and last.frame.tenant not in (None, tenant)
+    def made_in(self, generations: Sequence[Generation]) -> Frame | None:
+        """The frame of the completion model's run that has just given this; asked for once."""
+        for generation in generations:
+            made = self._made.pop(id(generation), None)
+            if made is not None and made[0]() is generation:
+                return made[1]
+        return None
+
+    def _made_now(self, frame: Frame, response: LLMResult) -> None:
+        for generation in itertools.chain.from_iterable(response.generations):
+            gone = partial(self._made.pop, id(generation), None)
+            self._made[id(generation)] = weakref.ref(generation, lambda _, gone=gone: gone()), frame
 
     def _enclosing(self) -> _Run | None:
         """The run that LangChain says this code is in; in a batch it does not say."""
@@ -356,7 +369,8 @@ class Runs(BaseCallbackHandler):
         """A completion model begins; it has asked the cache already."""
         del serialized
         asked = prompts[0] if prompts else None
-        self._begin(run_id, parent_run_id, kwargs.get("tags"), kwargs.get("metadata"), asked)
+        run = self._begin(run_id, parent_run_id, kwargs.get("tags"), kwargs.get("metadata"), asked)
+        run.completes = True
 
     def on_retriever_end(self, documents: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """A retriever has given documents: they are sources of what follows."""
@@ -374,6 +388,8 @@ class Runs(BaseCallbackHandler):
         if run is not None:
             run.frame.spend(_tokens(response))
             self._judge(run.frame, response)
+            if run.completes:
+                self._made_now(run.frame, response)
         self._end(run_id)
 
     def _judge(self, frame: Frame, response: LLMResult) -> None:

@@ -576,20 +576,17 @@ def test_each_item_of_a_batch_has_its_own_tenant(cache, made):
         assert "for" not in said or said[-1] == entry.tenant
 
 
-def test_a_completion_model_called_alone_is_not_cached_for_another_tenant(cache):
-    """LangChain asks the cache before the run, with its metadata, starts: the reply is not kept."""
-    events = []
-    cache.listen(events.append)
+def test_a_completion_model_called_alone_stores_for_the_tenant_its_run_names(cache):
+    """LangChain asks the cache before the run, with its metadata, starts: `using` must say it."""
     model = Completing(who="a", cache=LLMCache(cache))
     for tenant in ("x", "y", "x"):
         assert model.invoke("item-1", named(tenant)).endswith(f"for {tenant}")
     said = model.batch(["item-1"] * 2, [named("x"), named("y")])
     assert [text[-1] for text in said] == ["x", "y"]
-    assert entries(cache) == {}
-    assert any("cache.using" in event.detail for event in events)
-    with cache.using(tenant="x"):
-        model.invoke("item-1", named("x"))
-    assert {entry.tenant for _, entry in entries(cache).values()} == {"x"}
+    assert {entry.tenant for _, entry in entries(cache).values()} == {"x", "y"}
+    for tenant in "xy":
+        with cache.using(tenant=tenant):
+            assert model.invoke("item-1").endswith(f"for {tenant}")
 
 
 def test_a_completion_model_in_a_chain_has_the_chains_tenant_and_edges(cache):

@@ -11,7 +11,7 @@ a put whose lineage holds something recalled after that is refused.
 
 from __future__ import annotations
 
-import asyncio
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
@@ -109,8 +109,9 @@ class Traced:
 
 def lane() -> tuple[int, int]:
     """Where code runs: its thread and its task. Sequential steps share a lane."""
+    asyncio = sys.modules.get("asyncio")  # what has not been loaded runs no task
     try:
-        task = asyncio.current_task()
+        task = asyncio.current_task() if asyncio is not None else None
     except RuntimeError:
         task = None
     return threading.get_ident(), id(task) if task is not None else 0

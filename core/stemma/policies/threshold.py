@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from stemma.errors import UsageError
-from stemma.policies.guards import guard
 
 __all__ = ["Accepted", "Candidate", "Decision", "Policy", "ThresholdPolicy", "probability"]
 
@@ -127,6 +126,8 @@ class ThresholdPolicy:
 
     def decide(self, asked: str, candidates: Sequence[Candidate]) -> Decision:
         """See `Policy.decide`; the most similar first."""
+        from stemma.policies.guards import guard  # noqa: PLC0415 - its tables take long to load
+
         ranked = sorted(
             (one for one in candidates if math.isfinite(one.similarity)),
             key=lambda one: -one.similarity,
