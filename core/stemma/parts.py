@@ -8,7 +8,7 @@ from typing import Literal
 from stemma.clock import Clock
 from stemma.embedders.protocol import Embedder
 from stemma.entry import Cost, Entry
-from stemma.errors import CacheFault
+from stemma.errors import CacheFault, StoreError
 from stemma.events import Event, Kind, Listeners
 from stemma.indexes.protocol import Index
 from stemma.journal import Journal
@@ -107,7 +107,9 @@ class Parts:
 
     def fault(self, where: str, error: Exception, scope: Scope | None = None) -> None:
         """Tell of a fault; raise it where the caller asked for that."""
-        self.tell("fault", scope, where, detail=f"{kind_of(error)}: {error}")
+        # Only a store's own words: another error may repeat the text that it was given.
+        words = f": {error}" if isinstance(error, StoreError) else ""
+        self.tell("fault", scope, where, detail=kind_of(error) + words)
         if self.fail == "closed" and where in ("lookup", "put"):
             raise CacheFault(f"the cache failed at {where}: {kind_of(error)}: {error}") from error
 
