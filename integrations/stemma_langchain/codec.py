@@ -83,6 +83,11 @@ def _storable(values: Mapping[str, Any]) -> dict[str, Any]:
     return kept
 
 
+def _left_out(name: str, value: Any) -> bool:
+    """Whether a field is at its default: an empty list as content or artifact is not."""
+    return value is None or (name not in ("content", "artifact") and value in ({}, []))
+
+
 def _dump(fields: tuple[str, ...]) -> Callable[[Any], dict[str, Any]]:
     def dump(message: Any) -> dict[str, Any]:
         values = {name: getattr(message, name) for name in fields}
@@ -91,7 +96,7 @@ def _dump(fields: tuple[str, ...]) -> Callable[[Any], dict[str, Any]]:
             values["usage_metadata"] = note["saved_usage"]  # what the reply itself has cost
         values["additional_kwargs"] = _storable(values["additional_kwargs"])
         values["response_metadata"] = _storable(values["response_metadata"])
-        return {name: value for name, value in values.items() if value not in (None, {}, [])}
+        return {name: value for name, value in values.items() if not _left_out(name, value)}
 
     return dump
 

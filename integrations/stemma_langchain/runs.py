@@ -212,8 +212,9 @@ class Runs(BaseCallbackHandler):
 
     def _made_now(self, frame: Frame, response: LLMResult) -> None:
         for generation in itertools.chain.from_iterable(response.generations):
-            gone = partial(self._made.pop, id(generation), None)
-            self._made[id(generation)] = weakref.ref(generation, lambda _, gone=gone: gone()), frame
+            place = id(generation)
+            forget = partial(_forget, self._made, place)
+            self._made[place] = weakref.ref(generation, forget), frame
 
     def _enclosing(self) -> _Run | None:
         """The run that LangChain says this code is in; in a batch it does not say."""
@@ -431,6 +432,12 @@ def _root_frame(tenant: str | None) -> Frame:
     if above is None:
         return Frame(tenant=tenant, of_run=True)
     return Frame(above, exports=True, batch=("root", id(above)), tenant=tenant, of_run=True)
+
+
+def _forget(made: dict[int, Any], place: int, gone: weakref.ref[Any]) -> None:
+    held = made.get(place)
+    if held is not None and held[0] is gone:
+        made.pop(place, None)
 
 
 def _nested(

@@ -1,0 +1,361 @@
+"""Connections to PostgreSQL: made in one place, lent out, given back, dropped in doubt.
+
+Threads share one pool; each event loop has its own. A connection is made when one is needed and
+none is idle. One on which anything went wrong, a cancellation included, is closed and not given
+back: no reply is left on it for the next caller. Besides, every operation begins by asking for a
+number of its own, and what does not bring that number back is no reply to it.
+
+Where an idle connection turns out to be dead at the first trip of an operation, nothing was done
+yet: all idle ones are dropped, and the operation begins again on a new one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from stemma.errors import StoreError, StoreUnavailable
+from stemma.stores.postgres_errors import explain, lost
+from stemma.stores.postgres_steps import Rows, Say, Steps
+from stemma.stores.text import Damaged, escape
+
+import psycopg  # isort: skip - after the module that says how to install it
+
+__all__ = ["Server", "Session"]
+
+T = TypeVar("T")
+Sync = psycopg.Connection[Any]
+Async = psycopg.AsyncConnection[Any]
+
+_IDLE = psycopg.pq.TransactionStatus.IDLE
+
+
+class Session:
+    """What every operation says first: where the tables are, and on whose behalf it looks.
+
+    Args:
+        schema: The schema of the tables.
+        tenant: The tenant that the store is confined to, or `None`.
+        timeout: How long the server may work on a statement, seconds.
+    """
+
+    def __init__(self, schema: str, tenant: str | None, timeout: float) -> None:
+        self._numbers = itertools.count(1)
+        self._settings = (
+            f'"{schema}", pg_catalog',
+            "" if tenant is None else escape(tenant),
+            "all" if tenant is None else "",
+        )
+        self._timeout = timeout
+
+    def opening(self, begin: str | None, *, patient: bool) -> tuple[list[Say], int]:
+        """The statements that come before an operation's own, and the number to come back."""
+        number = next(self._numbers)
+        limit = "0" if patient else str(max(1, round(self._timeout * 1000)))
+        say = Say(
+            """SELECT set_config('search_path', %s, true), set_config('stemma.tenant', %s, true),
+            set_config('stemma.reach', %s, true), set_config('statement_timeout', %s, true),
+            %s::bigint""",
+            (*self._settings, limit, number),
+        )
+        return [say] if begin is None else [Say(begin), say], number
+
+
+class _Drive:
+    """One run of an operation: what to send next, and what to make of the replies."""
+
+    def __init__(self, steps: Steps[Any], opening: Sequence[Say], number: int) -> None:
+        self._steps = steps
+        self._opening = opening
+        self._number = number
+        self.first = True
+        self.result: Any = None
+
+    def start(self) -> list[Say] | None:
+        """The first trip; `None` if there is nothing to ask."""
+        try:
+            return [*self._opening, *next(self._steps)]
+        except StopIteration as stop:
+            self.result = stop.value
+            return None
+
+    def go_on(self, replies: list[Rows]) -> Sequence[Say] | None:
+        """The next trip, `None` after the last."""
+        if self.first:
+            self.first = False
+            said = replies[len(self._opening) - 1]
+            if [row[-1] for row in said] != [self._number]:
+                raise StoreError("a reply was another call's; the connection was dropped")
+            replies = replies[len(self._opening) :]
+        try:
+            return self._steps.send(replies)
+        except StopIteration as stop:
+            self.result = stop.value
+            return None
+
+
+class _Pool:
+    """Idle connections, the last one given back first."""
+
+    def __init__(self) -> None:
+        self.idle: deque[Any] = deque()
+
+    def take(self) -> Any | None:
+        try:
+            return self.idle.pop()
+        except IndexError:
+            return None
+
+    def drain(self) -> None:
+        while (connection := self.take()) is not None:
+            connection.pgconn.finish()
+
+
+class _LoopPool(_Pool):
+    """The pool of one event loop."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self.slots = asyncio.Semaphore(most)
+
+
+class Server:
+    """The connections to one database. See the module's text.
+
+    Args:
+        conninfo: How to connect, password included.
+        where: The same as it may be shown.
+        session: What every operation says first.
+        most: How many connections the threads together, and each event loop, may have at once.
+        timeout: How long to wait for a connection, and for the server to answer, seconds.
+    """
+
+    def __init__(
+        self, conninfo: str, *, where: str, session: Session, most: int, timeout: float
+    ) -> None:
+        self._conninfo = conninfo
+        self._where = where
+        self._session = session
+        self._most = most
+        self._timeout = timeout
+        self._closed = False
+        self._left: list[Any] = []
+        self._begin()
+        _all.add(self)
+
+    def _begin(self) -> None:
+        self._threads = _Pool()
+        self._slots = threading.BoundedSemaphore(self._most)
+        self._loops: dict[asyncio.AbstractEventLoop, _LoopPool] = {}
+
+    def run(
+        self,
+        operation: Callable[[], Steps[T]],
+        begin: str | None = None,
+        *,
+        patient: bool = False,
+    ) -> T:
+        """Run an operation in the calling thread.
+
+        Args:
+            operation: Begins the operation; called again if it has to begin anew.
+            begin: The statement that begins its transaction; without one it is one trip.
+            patient: Whether it may take any time.
+
+        Raises:
+            StoreError: The server cannot be reached, or could not do it.
+        """
+        self._refuse_closed()
+        slots, pool = self._slots, self._threads
+        if not slots.acquire(timeout=self._timeout):
+            raise self._crowded()
+        try:
+            while True:
+                connection = pool.take()
+                idle = connection is not None
+                if connection is None:
+                    connection = self._connect()
+                drive = _Drive(operation(), *self._session.opening(begin, patient=patient))
+                try:
+                    with self._minding(connection):
+                        trip = drive.start()
+                        while trip is not None:
+                            trip = drive.go_on(_exchange(connection, trip))
+                        _finish(connection)
+                except Exception as error:
+                    if idle and drive.first and lost(error):
+                        pool.drain()
+                        continue
+                    raise self._told(error) from error
+                self._give(pool, connection)
+                result: T = drive.result
+                return result
+        finally:
+            slots.release()
+
+    async def arun(
+        self,
+        operation: Callable[[], Steps[T]],
+        begin: str | None = None,
+        *,
+        patient: bool = False,
+    ) -> T:
+        """Run an operation on the running event loop. See `run`."""
+        self._refuse_closed()
+        pool = self._loop_pool()
+        try:
+            async with asyncio.timeout(self._timeout):
+                await pool.slots.acquire()
+        except TimeoutError:
+            raise self._crowded() from None
+        try:
+            while True:
+                connection = pool.take()
+                idle = connection is not None
+                if connection is None:
+                    connection = await self._aconnect()
+                drive = _Drive(operation(), *self._session.opening(begin, patient=patient))
+                try:
+                    with self._minding(connection):
+                        trip = drive.start()
+                        while trip is not None:
+                            trip = drive.go_on(await _aexchange(connection, trip))
+                        _finish(connection)
+                except Exception as error:
+                    if idle and drive.first and lost(error):
+                        pool.drain()
+                        continue
+                    raise self._told(error) from error
+                self._give(pool, connection)
+                result: T = drive.result
+                return result
+        finally:
+            pool.slots.release()
+
+    def close(self) -> None:
+        """Close all connections: the idle ones now, the others when they are given back."""
+        self._closed = True
+        self._threads.drain()
+        for pool in list(self._loops.values()):
+            pool.drain()
+        self._loops.clear()
+
+    def idle(self) -> int:
+        """How many connections are idle, those of all event loops included."""
+        pools = (self._threads, *self._loops.values())
+        return sum(len(pool.idle) for pool in pools)
+
+    def after_fork(self) -> None:
+        """Begin anew in the child: the parent's connections are not its own, nor to be closed."""
+        for pool in (self._threads, *self._loops.values()):
+            self._left.extend(pool.idle)
+        self._begin()
+
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise StoreUnavailable(f"the store of {self._where} was closed; open another one")
+
+    def _crowded(self) -> StoreUnavailable:
+        return StoreUnavailable(
+            f"{self._where}: all {self._most} connections were in use for {self._timeout} seconds; "
+            "raise max_connections"
+        )
+
+    def _told(self, error: Exception) -> Exception:
+        """The error to raise: ours as it is, psycopg's in our words, others as they are."""
+        if isinstance(error, Damaged):
+            return StoreError(f"{self._where}: a record is damaged; run a check")
+        return explain(error, self._where) if isinstance(error, psycopg.Error) else error
+
+    @contextmanager
+    def _minding(self, connection: Sync | Async) -> Iterator[None]:
+        """Close the connection if anything goes wrong, whatever it is."""
+        try:
+            yield
+        except BaseException:
+            connection.pgconn.finish()
+            raise
+
+    def _give(self, pool: _Pool, connection: Sync | Async) -> None:
+        pool.idle.append(connection)
+        if self._closed:
+            pool.drain()
+
+    def _loop_pool(self) -> _LoopPool:
+        """The running loop's pool; those of loops that ended are closed."""
+        loop = asyncio.get_running_loop()
+        for ended in [one for one in list(self._loops) if one.is_closed()]:
+            pool = self._loops.pop(ended, None)
+            if pool is not None:
+                pool.drain()
+        return self._loops.setdefault(loop, _LoopPool(self._most))
+
+    def _arguments(self) -> dict[str, Any]:
+        """Arguments for connecting; what the URL says of these goes before."""
+        milliseconds = max(1, round(self._timeout * 1000))
+        return {
+            "connect_timeout": max(2, round(self._timeout)),  # libpq knows no less
+            "tcp_user_timeout": milliseconds,
+            "keepalives_idle": max(1, round(self._timeout)),
+            "application_name": "stemma",
+            **psycopg.conninfo.conninfo_to_dict(self._conninfo),
+        }
+
+    def _connect(self) -> Sync:
+        try:
+            return psycopg.Connection.connect(autocommit=True, **self._arguments())
+        except psycopg.Error as error:
+            raise explain(error, self._where, connecting=True) from error
+
+    async def _aconnect(self) -> Async:
+        try:
+            return await psycopg.AsyncConnection.connect(autocommit=True, **self._arguments())
+        except psycopg.Error as error:
+            raise explain(error, self._where, connecting=True) from error
+
+
+def _exchange(connection: Sync, trip: Sequence[Say]) -> list[Rows]:
+    """Send statements together, and read their replies."""
+    cursors = []
+    with connection.pipeline():
+        for say in trip:
+            cursor = connection.cursor(binary=True)
+            cursor.execute(say.text.encode(), say.values)
+            cursors.append(cursor)
+    return [cursor.fetchall() if cursor.description else [] for cursor in cursors]
+
+
+async def _aexchange(connection: Async, trip: Sequence[Say]) -> list[Rows]:
+    """Send statements together, and read their replies."""
+    cursors = []
+    async with connection.pipeline():
+        for say in trip:
+            cursor = connection.cursor(binary=True)
+            await cursor.execute(say.text.encode(), say.values)
+            cursors.append(cursor)
+    return [await cursor.fetchall() if cursor.description else [] for cursor in cursors]
+
+
+def _finish(connection: Sync | Async) -> None:
+    """An operation that ended without a commit did nothing: what it began ends with it."""
+    if connection.pgconn.transaction_status != _IDLE:
+        connection.pgconn.exec_(b"ROLLBACK")
+
+
+_all: weakref.WeakSet[Server] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for server in list(_all):
+        server.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

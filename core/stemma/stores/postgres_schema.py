@@ -1,0 +1,249 @@
+"""The tables of the PostgreSQL store, how a schema is told to be ours, and the wall of rows.
+
+Texts are as `stemma.stores.text` writes them, in byte order; entries and vectors' checksums are as
+`stemma.stores.rows` packs them. `{vector}` is pgvector's type in the schema where it is installed.
+
+Every table has row-level security, forced on its owner too. Whoever has not said which tenant he
+is (`stemma.tenant`) sees no row of any table; who has, sees that tenant's. Only the role that made
+the tables can lift this, and only by saying so (`stemma.reach = 'all'`). The store says one of the
+two in each of its transactions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from stemma.errors import ForeignDatabase, SchemaTooNew, StoreError
+from stemma.stores.postgres_steps import Say, Steps
+
+__all__ = ["TABLES", "VERSION", "Kind", "prepare"]
+
+VERSION = 1
+"""The version of our tables, kept in the comment on `meta`."""
+
+OLDEST_VECTOR = (0, 6)
+HALVES = (0, 7)
+"""The version of pgvector that brought `halfvec`."""
+
+_MARK = re.compile(r"Stemma cache, schema version ([0-9]{1,9})")
+
+_TABLES = """
+CREATE TABLE meta (
+    one boolean PRIMARY KEY DEFAULT true CHECK (one),
+    sequence bigint NOT NULL, epoch bigint NOT NULL,
+    recalled bigint NOT NULL, forgotten bigint NOT NULL
+) WITH (fillfactor = 10);
+INSERT INTO meta VALUES (true, 0, 0, 0, 0);
+
+CREATE TABLE entries (
+    id text COLLATE "C" PRIMARY KEY,
+    tenant text COLLATE "C" NOT NULL, node text COLLATE "C" NOT NULL,
+    model text COLLATE "C" NOT NULL, "index" text COLLATE "C" NOT NULL,
+    hop bigint NOT NULL, record bytea NOT NULL, sequence bigint NOT NULL
+);
+CREATE INDEX ON entries (sequence);
+CREATE INDEX ON entries (tenant, node);
+CREATE INDEX ON entries (model) WHERE model <> '';
+CREATE INDEX ON entries ("index") WHERE "index" <> '';
+
+CREATE TABLE vectors (
+    entry text COLLATE "C" PRIMARY KEY, "group" text COLLATE "C" NOT NULL,
+    tenant text COLLATE "C" NOT NULL, sequence bigint NOT NULL,
+    vector {vector} NOT NULL, checksum bigint NOT NULL
+);
+CREATE INDEX ON vectors ("group");
+CREATE INDEX ON vectors (sequence);
+
+CREATE TABLE removed (
+    number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    sequence bigint NOT NULL, "group" text COLLATE "C" NOT NULL, entry text COLLATE "C" NOT NULL
+);
+CREATE INDEX ON removed (sequence);
+
+CREATE TABLE lineages (
+    child text COLLATE "C" PRIMARY KEY, tenant text COLLATE "C" NOT NULL,
+    record text COLLATE "C" NOT NULL
+);
+CREATE TABLE edges (
+    parent text COLLATE "C", child text COLLATE "C", PRIMARY KEY (parent, child)
+);
+CREATE INDEX ON edges (child);
+CREATE TABLE source_edges (
+    element text COLLATE "C", child text COLLATE "C", tenant text COLLATE "C" NOT NULL,
+    PRIMARY KEY (element, child)
+);
+CREATE INDEX ON source_edges (child);
+CREATE TABLE sources (
+    owner text COLLATE "C", "index" text COLLATE "C", chunk text COLLATE "C",
+    content text COLLATE "C" NOT NULL, seen bigint NOT NULL, PRIMARY KEY (owner, "index", chunk)
+);
+CREATE TABLE labels (
+    name text COLLATE "C", value text COLLATE "C", entry text COLLATE "C",
+    tenant text COLLATE "C" NOT NULL, PRIMARY KEY (entry, name, value)
+);
+CREATE INDEX ON labels USING hash (value);
+
+CREATE TABLE recalls (
+    sequence bigint PRIMARY KEY, at double precision NOT NULL,
+    source text COLLATE "C", entry text COLLATE "C", tenant text COLLATE "C", tag text COLLATE "C",
+    writer text COLLATE "C", subject text COLLATE "C", model text COLLATE "C",
+    "index" text COLLATE "C", node text COLLATE "C"
+);
+CREATE TABLE recalled (
+    entry text COLLATE "C", recall bigint, tenant text COLLATE "C" NOT NULL,
+    node text COLLATE "C" NOT NULL, hop bigint NOT NULL, position bigint NOT NULL,
+    PRIMARY KEY (entry, recall)
+);
+CREATE INDEX ON recalled (recall, position);
+CREATE TABLE judgements (
+    number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    entry text COLLATE "C" NOT NULL, tenant text COLLATE "C" NOT NULL,
+    value text COLLATE "C" NOT NULL, verdict text COLLATE "C" NOT NULL,
+    by text COLLATE "C" NOT NULL, confidence double precision NOT NULL, at double precision NOT NULL
+);
+CREATE INDEX ON judgements (entry, number);
+CREATE TABLE servings (
+    number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    entry text COLLATE "C" NOT NULL, tenant text COLLATE "C" NOT NULL,
+    tier text COLLATE "C" NOT NULL, similarity double precision NOT NULL,
+    at double precision NOT NULL
+);
+CREATE INDEX ON servings (entry, number);
+CREATE TABLE counters (
+    tenant text COLLATE "C", node text COLLATE "C", outcome text COLLATE "C",
+    lookups bigint NOT NULL, seconds double precision NOT NULL, tokens bigint NOT NULL,
+    PRIMARY KEY (tenant, node, outcome)
+);
+"""
+
+# A setting that a transaction has made is empty, not absent, when it is over.
+_TENANT = "(SELECT nullif(current_setting('stemma.tenant', true), ''))"
+_OWN = f"tenant = {_TENANT}"
+_NAMED = f"{_TENANT} IS NOT NULL"
+_OWNER = f"(owner NOT LIKE 'tenant:%' AND {_NAMED}) OR owner = 'tenant:' || {_TENANT}"
+
+TABLES = {
+    "meta": _NAMED,
+    "entries": _OWN,
+    "vectors": _OWN,
+    "removed": _NAMED,
+    "lineages": _OWN,
+    "edges": _NAMED,
+    "source_edges": _OWN,
+    "sources": _OWNER,
+    "labels": _OWN,
+    "recalls": _NAMED,
+    "recalled": _OWN,
+    "judgements": _OWN,
+    "servings": _OWN,
+    "counters": _OWN,
+}
+"""Our tables, and what a session that named its tenant sees of each: ids and numbers of all, and
+texts of its own."""
+
+_PRESENT = """SELECT
+    (SELECT obj_description(c.oid, 'pg_class') FROM pg_class c
+        JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = %s AND c.relname = 'meta'),
+    (SELECT count(*) FROM pg_class c
+        JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = %s),
+    (SELECT count(*) FROM pg_namespace WHERE nspname = %s),
+    current_database()"""
+
+_EXTENSION = """SELECT e.extversion, n.nspname,
+    (SELECT count(*) FROM pg_available_extensions WHERE name = 'vector')
+    FROM (SELECT 1) one LEFT JOIN pg_extension e ON e.extname = 'vector'
+    LEFT JOIN pg_namespace n ON n.oid = e.extnamespace"""
+
+_COLUMN = """SELECT t.typname, n.nspname FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
+    JOIN pg_namespace n ON n.oid = t.typnamespace
+    WHERE a.attrelid = to_regclass(%s) AND a.attname = 'vector'"""
+
+
+class Kind(NamedTuple):
+    """How vectors are kept: pgvector's type (`halfvec` or `vector`), and the schema it lies in."""
+
+    name: str
+    schema: str
+
+
+def prepare(schema: str) -> Steps[Kind]:
+    """Make the tables if the schema is empty or missing, and say how vectors are kept.
+
+    Takes a lock that makes processes which do this at the same time queue for it.
+
+    Raises:
+        ForeignDatabase: The schema holds something else.
+        SchemaTooNew: A newer Stemma made it.
+        StoreError: pgvector is missing, or too old.
+    """
+    lock = Say("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"stemma {schema}",))
+    *_, ((comment, relations, exists, database),) = yield [lock, Say(_PRESENT, (schema,) * 3)]
+    if not _ours(f"the schema {schema} of {database}", comment, relations):
+        kind = yield from _extension(database)
+        yield list(_creation(schema, kind, exists=bool(exists)))
+        return kind
+    ((row, *_), _) = yield [Say(_COLUMN, (f'"{schema}".vectors',)), Say("COMMIT")]
+    return Kind(*row)
+
+
+def _ours(where: str, comment: str | None, relations: int) -> bool:
+    """Whether the tables are there; `False` if there are none at all."""
+    if not relations:
+        return False
+    marked = _MARK.fullmatch(comment) if comment else None
+    if marked is None:
+        raise ForeignDatabase(
+            f"{where} holds tables of another application; it was left as it is: name another "
+            "schema"
+        )
+    if int(marked[1]) > VERSION:
+        raise SchemaTooNew(
+            f"{where} has the schema version {marked[1]}, and this Stemma knows {VERSION}; it was "
+            "left as it is: upgrade stemma-cache, or name another schema"
+        )
+    return True
+
+
+def _extension(database: str) -> Steps[Kind]:
+    """pgvector, installed into the database if it is not yet."""
+    (((version, schema, available),),) = yield [Say(_EXTENSION)]
+    if version is None:
+        if not available:
+            raise StoreError(
+                f"pgvector is not installed on the server of {database}; install its package "
+                "(such as postgresql-18-pgvector) there"
+            )
+        *_, ((version, schema, _),) = yield [
+            Say("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public"),
+            Say(_EXTENSION),
+        ]
+    numbers = tuple(int(part) for part in re.findall("[0-9]+", version)[:2])
+    if numbers < OLDEST_VECTOR:
+        raise StoreError(
+            f"{database} has pgvector {version}, and at least 0.6 is needed; upgrade it on the "
+            "server, then: ALTER EXTENSION vector UPDATE"
+        )
+    return Kind("halfvec" if numbers >= HALVES else "vector", schema)
+
+
+def _creation(schema: str, kind: Kind, *, exists: bool) -> Iterator[Say]:
+    if not exists:
+        yield Say(f'CREATE SCHEMA "{schema}"')
+    yield Say(f"""SET LOCAL search_path = "{schema}", pg_catalog""")
+    tables = _TABLES.replace("{vector}", f'"{kind.schema}"."{kind.name}"')
+    for statement in filter(str.strip, tables.split(";")):
+        yield Say(statement)
+    for name, seen in TABLES.items():
+        yield Say(f"ALTER TABLE {name} ENABLE ROW LEVEL SECURITY")
+        yield Say(f"ALTER TABLE {name} FORCE ROW LEVEL SECURITY")
+        yield Say(f"CREATE POLICY own ON {name} USING ({seen})".replace("%", "%%"))
+        yield Say(
+            f"CREATE POLICY every ON {name} TO CURRENT_USER "
+            "USING ((SELECT current_setting('stemma.reach', true)) = 'all')"
+        )
+    yield Say(f"COMMENT ON TABLE meta IS 'Stemma cache, schema version {VERSION}'")
+    yield Say("COMMIT")
+
+

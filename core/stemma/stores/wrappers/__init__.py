@@ -1,0 +1,1 @@
+"""Stores around a store: each passes the same suite as the one it holds."""

@@ -1,0 +1,190 @@
+"""Invalidations that the store could not take: kept durably until it has.
+
+A directory, one small file a note. A note is written aside, forced to the disk and put in place by
+its name, so it is there whole or not at all; it goes when the store has acknowledged it. Processes
+on one machine that name the same directory share it without a lock: a note applied twice takes
+back nothing more.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import secrets
+import time
+import zlib
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from stemma.errors import StoreError, StoreUnavailable
+from stemma.selector import Selector
+from stemma.stores.protocol import Judgement, Store
+
+__all__ = ["Note", "Outbox"]
+
+_END = ".json"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Note:
+    """A recall or a judgement that waits.
+
+    Args:
+        selector: What a recall names, or `None`.
+        now: When it was asked for, seconds since 1970-01-01 UTC.
+        cascade: Whether what was built from it goes, too.
+        judgement: The judgement, or `None`.
+    """
+
+    selector: Selector | None = None
+    now: float = 0.0
+    cascade: bool = True
+    judgement: Judgement | None = None
+
+    def apply(self, store: Store) -> None:
+        """Do it."""
+        if self.selector is not None:
+            store.recall(self.selector, now=self.now, cascade=self.cascade)
+        if self.judgement is not None:
+            store.judge(self.judgement)
+
+
+class Outbox:
+    """The notes in one directory.
+
+    Args:
+        path: The directory, made if it is not there, for its owner's eyes only (0700, files 0600).
+            On a local disk, and not in a place that is cleared at start.
+
+    Raises:
+        StoreUnavailable: It cannot be made.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = Path(path).absolute()
+        self._numbers = itertools.count()
+        try:
+            self._path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise self._broken(error) from error
+
+    def __repr__(self) -> str:
+        return f"Outbox({str(self._path)!r})"
+
+    def __len__(self) -> int:
+        """How many notes wait."""
+        return len(self._names())
+
+    def waiting(self) -> bool:
+        """Whether any note waits: also one of another process. A few microseconds.
+
+        Raises:
+            StoreUnavailable: The directory cannot be read; so nobody knows.
+        """
+        try:
+            with os.scandir(self._path) as items:
+                return any(item.name.endswith(_END) for item in items)
+        except OSError as error:
+            raise self._broken(error) from error
+
+    def keep(self, note: Note) -> None:
+        """Keep a note; it is on the disk when this returns.
+
+        Raises:
+            StoreUnavailable: It cannot be written. Nothing was kept.
+        """
+        name = f"{time.time_ns():020}-{next(self._numbers):06}-{secrets.token_hex(8)}"
+        aside = self._path / f".{name}"
+        try:
+            handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(handle, "w", encoding="ascii") as file:
+                file.write(_text(note))
+                file.flush()
+                os.fsync(file.fileno())
+            aside.rename(self._path / f"{name}{_END}")
+            self._settle()
+        except OSError as error:
+            aside.unlink(missing_ok=True)
+            raise self._broken(error) from error
+
+    def notes(self) -> list[tuple[str, Note]]:
+        """The notes that wait, with their names, in the order in which they were kept.
+
+        Raises:
+            StoreError: A note is damaged: what it takes back is not known.
+        """
+        found = []
+        for name in self._names():
+            try:
+                text = (self._path / name).read_text(encoding="ascii")
+            except FileNotFoundError:
+                continue  # another process has applied it
+            except (OSError, UnicodeDecodeError) as error:
+                raise self._damaged(name) from error
+            try:
+                found.append((name, _note(text)))
+            except (ValueError, KeyError, TypeError) as error:
+                raise self._damaged(name) from error
+        return found
+
+    def done(self, name: str) -> None:
+        """The store has acknowledged this note: it goes.
+
+        Raises:
+            StoreUnavailable: It cannot be removed, and will be applied again.
+        """
+        try:
+            (self._path / name).unlink(missing_ok=True)
+        except OSError as error:
+            raise self._broken(error) from error
+
+    def _names(self) -> list[str]:
+        try:
+            return sorted(name for name in os.listdir(self._path) if name.endswith(_END))
+        except OSError as error:
+            raise self._broken(error) from error
+
+    def _settle(self) -> None:
+        """Force the directory itself to the disk, where the system can."""
+        if os.name == "nt":
+            return
+        handle = os.open(self._path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+    def _broken(self, error: OSError) -> StoreUnavailable:
+        return StoreUnavailable(f"the outbox {self._path}: {error.strerror}; check the directory")
+
+    def _damaged(self, name: str) -> StoreError:
+        return StoreError(
+            f"the outbox holds a damaged note, {self._path / name}: what it takes back is not "
+            "known. Clear the cache of what it may have been, then remove the note"
+        )
+
+
+def _text(note: Note) -> str:
+    parts: dict[str, Any] = {"now": note.now, "cascade": note.cascade}
+    if note.selector is not None:
+        parts["recall"] = dict(note.selector.parts())
+    if note.judgement is not None:
+        parts["judge"] = asdict(note.judgement)
+    body = json.dumps(parts, sort_keys=True)
+    return json.dumps({"note": body, "sum": zlib.crc32(body.encode())})
+
+
+def _note(text: str) -> Note:
+    whole = json.loads(text)
+    body = whole["note"]
+    if zlib.crc32(body.encode()) != whole["sum"]:
+        raise ValueError(text)
+    parts = json.loads(body)
+    return Note(
+        selector=Selector(**parts["recall"]) if "recall" in parts else None,
+        now=parts["now"],
+        cascade=parts["cascade"],
+        judgement=Judgement(**parts["judge"]) if "judge" in parts else None,
+    )
