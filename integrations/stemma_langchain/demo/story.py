@@ -12,7 +12,8 @@ from langchain_core.runnables import RunnableConfig
 
 from stemma import Cache, Recall
 from stemma_langchain.demo.chain import Rag, index
-from stemma_langchain.demo.corpus import Corpus, Page, Question, edited, questions, split
+from stemma_langchain.demo.corpus import Corpus, Page, edited, questions, split
+from stemma_langchain.demo.questions import Question
 from stemma_langchain.demo.watch import NodeTimes, Watch
 
 __all__ = ["FIRST", "PHASES", "SECOND", "Asked", "Edit", "Phase", "Story", "tell"]
