@@ -126,7 +126,10 @@ class JsonCodec:
     def encode(self, value: Any) -> Encoded:
         """See `Codec.encode`."""
         try:
-            line = _dumps(self._write(value, 0))
+            written = self._write(value, 0)
+            line = _dumps(written)
+            if "\\ud" in line and json.loads(line) != written:
+                raise CodecError("two lone surrogates in a text would come back as one character")
             identity = digest("value/1", self._identity(value, 0))
         except (ValueError, TypeError, RecursionError) as error:
             raise CodecError(f"cannot store this value: {error}") from error

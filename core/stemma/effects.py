@@ -3,25 +3,39 @@
 An operation is a generator that yields `Ask`s (call this method of that thing) and gets the
 answers back. `run` drives it in the calling thread. `arun` drives it on an event loop: a native
 `a…` twin is awaited, a method the target declares `quick` (microseconds, never waits) is called
-in place, everything else goes to a worker thread, so that the loop is never blocked.
+in place, everything else goes to a worker thread, so that the loop is never blocked. What the
+cache itself does has workers of its own: the loop's may all be taken by callers that wait for it.
 """
 
 from __future__ import annotations
 
+import contextvars
+import functools
+import os
 from collections.abc import Generator
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 __all__ = ["Ask", "Steps", "arun", "run"]
 
 T = TypeVar("T")
 
+WORKERS = 8
+"""Threads for what the cache does on behalf of event loops."""
+
 
 class Ask(NamedTuple):
-    """Call `method` of `target` with `args`, and send me what it returns."""
+    """Call `method` of `target` with `args`, and send me what it returns.
+
+    `foreign` says that it is the caller's own code, which may wait for anything.
+    """
 
     target: Any
     method: str
     args: tuple[Any, ...] = ()
+    foreign: bool = False
 
 
 Steps = Generator[Ask, Any, T]
@@ -74,4 +88,22 @@ async def _perform(ask: Ask) -> Any:
         return method(*ask.args)
     import asyncio  # noqa: PLC0415 - whoever gets here has loaded it; importing Stemma need not
 
-    return await asyncio.to_thread(method, *ask.args)
+    if ask.foreign:
+        return await asyncio.to_thread(method, *ask.args)
+    call = functools.partial(contextvars.copy_context().run, method, *ask.args)
+    return await asyncio.get_running_loop().run_in_executor(_workers(), call)
+
+
+@functools.cache
+def _workers() -> ThreadPoolExecutor:
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - only where it is needed
+
+    return ThreadPoolExecutor(WORKERS, thread_name_prefix="stemma")
+
+
+def _forget_workers() -> None:
+    _workers.cache_clear()  # a forked child has none of the parent's threads
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_workers)

@@ -154,7 +154,7 @@ class Engine:
     def _compute(
         self, miss: Miss, computation: Computation, admit: Admit | None, priced: Priced | None
     ) -> Steps[Served]:
-        value = yield Ask(computation, "compute")
+        value = yield Ask(computation, "compute", foreign=True)
         if miss.ticket is None:
             return Served(value=value, outcome=miss)
         refused = admit(value) if admit is not None else None

@@ -4,6 +4,9 @@ The first to ask leads; the others wait: threads on their own, tasks without occ
 When the leader has stored its value, all look again. When it failed, was cancelled or had its
 value taken back, one of those who wait leads next: an error is never shared. When its value turned
 out not to be storable, all compute for themselves.
+
+Nobody waits in a circle: who leads something that the leader waits for, directly or through
+others, computes for itself. And nobody waits for ever: after `PATIENCE` seconds each does.
 """
 
 from __future__ import annotations
@@ -22,15 +25,24 @@ Turn = Literal["lead", "look", "alone"]
 
 Landing = Literal["stored", "failed", "unstorable"]
 
+PATIENCE = 300.0
+"""Seconds after which a caller stops waiting: a leader may ask itself through a foreign thread."""
+
 _held: ContextVar[frozenset[str]] = ContextVar("stemma_flights", default=frozenset())
 
 
 class Flights:
-    """The computations under way."""
+    """The computations under way.
 
-    def __init__(self) -> None:
+    Args:
+        patience: How long to wait for a leader, seconds.
+    """
+
+    def __init__(self, patience: float = PATIENCE) -> None:
+        self._patience = patience
         self._lock = threading.Lock()
         self._waiting: dict[str, deque[Future[Turn]]] = {}
+        self._awaited: dict[str, list[str]] = {}
 
     def join(self, key: str) -> Turn:
         """Take part in the computation of a key; blocks while another leads.
@@ -38,42 +50,79 @@ class Flights:
         On a thread that runs an event loop it never blocks, since the leader may be a task of
         that very loop: the answer is then `alone`.
         """
-        future = self._enter(key)
-        if future is None:
-            return "lead"
-        if _on_loop():
-            future.cancel()
-        return "alone" if future.cancelled() else future.result()
+        future = self._enter(key, alone=_on_loop())
+        if not isinstance(future, Future):
+            return future
+        try:
+            return future.result(self._patience)
+        except TimeoutError:
+            return self._gave_up(future)
+        finally:
+            self._waited(key)
 
     async def ajoin(self, key: str) -> Turn:
         """As `join`, for tasks."""
-        future = self._enter(key)
-        if future is None:
-            return "lead"
-        if future.cancelled():
-            return "alone"
+        future = self._enter(key, alone=False)
+        if not isinstance(future, Future):
+            return future
         import asyncio  # noqa: PLC0415 - whoever gets here has loaded it; importing Stemma need not
 
         try:
-            return await asyncio.wrap_future(future)
+            return await asyncio.wait_for(asyncio.wrap_future(future), self._patience)
+        except TimeoutError:
+            return self._gave_up(future)
         except asyncio.CancelledError:
             # The lead may have been handed over in the same moment; pass it on.
-            if future.done() and not future.cancelled() and future.result() == "lead":
+            if self._gave_up(future) == "lead":
                 self.leave(key, "failed")
             raise
+        finally:
+            self._waited(key)
 
-    def _enter(self, key: str) -> Future[Turn] | None:
-        future: Future[Turn] = Future()
-        if key in _held.get():
-            future.cancel()  # the leader's own computation asks for itself
-            return future
+    def _enter(self, key: str, *, alone: bool) -> Future[Turn] | Turn:
+        held = _held.get()
+        if key in held:
+            return "alone"  # the leader's own computation asks for itself
         with self._lock:
             waiting = self._waiting.get(key)
             if waiting is None:
                 self._waiting[key] = deque()
-                return None
+                return "lead"
+            if alone or self._in_a_circle(key, held):
+                return "alone"
+            future: Future[Turn] = Future()
             waiting.append(future)
+            for mine in held:
+                self._awaited.setdefault(mine, []).append(key)
         return future
+
+    def _in_a_circle(self, key: str, held: frozenset[str]) -> bool:
+        """Whether the leader of a key waits for one of those held here."""
+        seen, ahead = set[str](), [key]
+        while ahead:
+            one = ahead.pop()
+            if one in held:
+                return True
+            if one not in seen:
+                seen.add(one)
+                ahead += self._awaited.get(one, ())
+        return False
+
+    def _waited(self, key: str) -> None:
+        held = _held.get()
+        if held:
+            with self._lock:
+                for mine in held:
+                    self._awaited[mine].remove(key)
+                    if not self._awaited[mine]:
+                        del self._awaited[mine]
+
+    @staticmethod
+    def _gave_up(future: Future[Turn]) -> Turn:
+        """What to do after waiting in vain: `alone`, unless the turn came in the same moment."""
+        if future.cancel() or future.cancelled():
+            return "alone"
+        return future.result()
 
     def leave(self, key: str, landing: Landing) -> None:
         """End the computation that this caller leads."""

@@ -22,6 +22,7 @@ import enum
 import json
 import math
 import pathlib
+import re
 import uuid
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
@@ -37,6 +38,7 @@ __all__ = ["canonical", "digest", "digest_text"]
 MAX_DEPTH = 64
 """Nesting beyond this is refused: it would be an attack or a cycle."""
 
+_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 
 
@@ -60,7 +62,28 @@ def canonical(value: Any) -> str:
     Raises:
         UnkeyableValue: The value, or something in it, has no stable form; says where.
     """
-    return _encode(_plain(value, "value", 0))
+    return _line(_plain(value, "value", 0))
+
+
+def _line(plain: Any) -> str:
+    line = _encode(plain)
+    # JSON writes two lone surrogates as the one character that such a pair stands for in UTF-16.
+    return _encode(_told_apart(plain)) if "\\ud" in line else line
+
+
+def _told_apart(plain: Any) -> Any:
+    if isinstance(plain, str):
+        if _PAIR.search(plain) is None:
+            return plain
+        return {"$text": plain.encode("utf-8", "surrogatepass").hex()}
+    if isinstance(plain, list):
+        return [_told_apart(item) for item in plain]
+    if not isinstance(plain, dict):
+        return plain
+    if not any(map(_PAIR.search, plain)):
+        return {key: _told_apart(item) for key, item in plain.items()}
+    pairs = [[_told_apart(key), _told_apart(item)] for key, item in plain.items()]
+    return {"$map": sorted(pairs, key=_encode)}
 
 
 def _plain(value: Any, where: str, depth: int) -> Any:
@@ -133,7 +156,7 @@ def _special(value: Any, where: str, depth: int) -> Any:
     if isinstance(value, (list, tuple)):
         return _plain(list(value), where, depth)
     if isinstance(value, AbstractSet):
-        return {"$set": sorted(_encode(_plain(item, f"{where} item", depth + 1)) for item in value)}
+        return {"$set": sorted(_line(_plain(item, f"{where} item", depth + 1)) for item in value)}
     for kind, tag, form in _FORMS:
         if isinstance(value, kind):
             return {f"${tag}": form(value)}

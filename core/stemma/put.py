@@ -106,8 +106,9 @@ class Putting:
         query, now = ticket.query, self._parts.clock.now()
         frame = query.frame
         own = query.key.id
-        prompt = (*query.prompt, encoded.text)
-        traced = frame.trace(id(self._parts), prompt, own) if frame is not None else None
+        traced = None
+        if frame is not None:
+            traced = frame.trace(id(self._parts), query.prompt, own, encoded.text)
         if traced is not None and not traced.complete:
             raise StemmaError(
                 "the frame read more than can be recorded; its lineage would be untrue"

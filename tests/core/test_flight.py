@@ -7,6 +7,7 @@ import time
 import pytest
 
 import stemma
+from stemma.flight import Flights
 
 
 @pytest.fixture
@@ -60,16 +61,16 @@ def test_sixty_four_threads_make_one_call(cache):
 
 async def test_a_thousand_tasks_make_one_call_and_occupy_no_threads(cache):
     calls = []
-    gate = asyncio.Event()
+    started, gate = asyncio.Event(), asyncio.Event()
 
     async def compute():
         calls.append(1)
+        started.set()
         await gate.wait()
         return "value"
 
     tasks = [asyncio.create_task(cache.answers.aget_or_compute("q", compute)) for _ in range(1000)]
-    while not calls:
-        await asyncio.sleep(0)
+    await started.wait()
     for _ in range(20):
         await asyncio.sleep(0)
     assert threading.active_count() < 50
@@ -231,3 +232,60 @@ def test_a_recall_during_the_computation_is_not_served_to_those_who_waited(cache
     second.join(10)
     assert results == ["stale", "fresh"]
     assert cache.answers.lookup("q").value == "fresh"
+
+
+def test_two_computations_that_need_each_other_do_not_wait_in_a_circle(cache):
+    both = threading.Barrier(2)
+
+    def ask(own, other, depth=0):
+        def compute():
+            if depth == 0:
+                both.wait(10)
+            return own + (ask(other, own, depth + 1) if depth < 2 else "")
+
+        return cache.answers.get_or_compute(own, compute).value
+
+    results, errors = in_threads(2, lambda n: ask("A", "B") if n else ask("B", "A"))
+    assert not errors
+    assert sorted(one[0] for one in results) == ["A", "B"]
+    assert len(cache.engine.flights) == 0
+
+
+def test_whoever_waits_too_long_computes_for_itself(cache):
+    cache.engine.flights = Flights(patience=0.05)
+    inside, gate = threading.Event(), threading.Event()
+
+    def slow():
+        inside.set()
+        gate.wait(10)
+        return "slow"
+
+    leader = threading.Thread(target=lambda: cache.answers.get_or_compute("q", slow))
+    leader.start()
+    inside.wait(10)
+    assert cache.answers.get_or_compute("q", lambda: "own").value == "own"
+    gate.set()
+    leader.join(10)
+
+
+async def test_callers_that_fill_the_loops_own_threads_do_not_starve_the_leader(tmp_path):
+    """The leader's put needs a thread, and all of the loop's wait for the leader."""
+    with stemma.open(tmp_path / "c.db", tenant="me", embedder=None) as cache:
+        gate = asyncio.Event()
+
+        async def slow():
+            await gate.wait()
+            return "value"
+
+        leader = asyncio.create_task(cache.answers.aget_or_compute("q", slow))
+        await asyncio.sleep(0.05)
+        waiters = [
+            asyncio.create_task(
+                asyncio.to_thread(cache.answers.get_or_compute, "q", lambda: "other")
+            )
+            for _ in range(40)
+        ]
+        await asyncio.sleep(0.1)
+        gate.set()
+        served = await asyncio.wait_for(asyncio.gather(leader, *waiters), 20)
+        assert {one.value for one in served} == {"value"}

@@ -86,6 +86,15 @@ def test_a_siblings_read_is_observed_only_by_its_text():
     assert parents(two, "yes: a text of more than sixteen characters") == {"long": "observed"}
 
 
+def test_a_sibling_that_came_to_say_the_same_is_no_parent():
+    above = Frame()
+    one = Frame(above, batch="b")
+    one.read(entry("same", "the very same words of an answer"))
+    two = Frame(above, batch="b")
+    traced = two.trace(ME, ["a question"], "own", "the very same words of an answer")
+    assert not traced.lineage
+
+
 def test_a_chunk_seen_twice_keeps_the_source_that_an_index_vouches_for():
     frame = Frame()
     bare = Source(document="d", chunk="c", content="h")

@@ -50,10 +50,8 @@ def same(a: object, b: object) -> bool:
         return len(a) == len(b) and all(map(same, a, b))
     if isinstance(a, dict) and isinstance(b, dict):
         return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
-    return (
-        (type(a) is type(b)
-        and a == b)
-        or (isinstance(a, (int, float)) and isinstance(b, (int, float)) and a == b)
+    return (type(a) is type(b) and a == b) or (
+        isinstance(a, (int, float)) and isinstance(b, (int, float)) and a == b
     )
 
 

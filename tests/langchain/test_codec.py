@@ -1,7 +1,9 @@
 """What is stored comes back as it was, and builds nothing but what is known."""
 
+import contextlib
 import json
 import math
+import re
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -22,7 +24,8 @@ from langchain_core.prompt_values import ChatPromptValue, StringPromptValue
 from stemma import CodecError
 from stemma_langchain.codec import CODEC, NOTE, fresh_id, message_text
 
-texts = st.text(st.characters(codec=None), max_size=12)  # lone surrogates and NUL among them
+PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+texts = st.text(st.characters(codec=None), max_size=12).filter(lambda text: not PAIR.search(text))
 keys = st.one_of(texts, st.sampled_from(["$", "v", "lc", "type", "id", "kwargs", NOTE]))
 plain = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | texts,
@@ -99,6 +102,8 @@ often = settings(max_examples=80, deadline=None, suppress_health_check=list(Heal
 
 def same(left, right):
     """Equal in every field but a message's id; NaN equals itself, True is not 1."""
+    if isinstance(left, str) and isinstance(right, str):
+        return left == right  # LangChain's texts of messages are a kind of str
     if type(left) is not type(right):
         return False
     if isinstance(left, float):
@@ -133,10 +138,10 @@ def test_equal_answers_have_one_value_hash_and_reading_twice_gives_two_objects(v
 
 
 @pytest.mark.parametrize("build", [
-    lambda id: AIMessage("same", id=id, usage_metadata=None),
-    lambda id: AIMessage("same", id=id, response_metadata={"request": id}),
-    lambda id: AIMessage("", tool_calls=[{"name": "f", "args": {"x": 1}, "id": id}]),
-    lambda id: ToolMessage("same", tool_call_id=id),
+    lambda mark: AIMessage("same", id=mark, usage_metadata=None),
+    lambda mark: AIMessage("same", id=mark, response_metadata={"request": mark}),
+    lambda mark: AIMessage("", tool_calls=[{"name": "f", "args": {"x": 1}, "id": mark}]),
+    lambda mark: ToolMessage("same", tool_call_id=mark),
 ])  # fmt: skip
 def test_ids_and_metadata_do_not_make_another_answer(build):
     assert CODEC.encode(build("1")).value == CODEC.encode(build("2")).value
@@ -197,6 +202,15 @@ def test_a_note_of_a_hit_is_not_stored_again_and_its_usage_is_the_replys_own():
     assert read.usage_metadata == usage
     document = Document("a", metadata={NOTE: {"hit": True}, "source": "s"})
     assert CODEC.decode(CODEC.encode(document).payload).metadata == {"source": "s"}
+
+
+def test_a_text_that_json_would_change_is_refused():
+    """Two lone surrogates would come back as one character; one alone comes back as it was."""
+    for value in ("\ud83d\ude00", {"\ud83d\ude00": 1}, [AIMessage("\ud83d\ude00")]):
+        with pytest.raises(CodecError, match="surrogates"):
+            CODEC.encode(value)
+    for text in ("\ud83d", "\ude00\ud83d", "😀", "\\ud83d\\ude00"):
+        assert CODEC.decode(CODEC.encode([text]).payload) == [text]
 
 
 @pytest.mark.parametrize("value", [object(), print, Document, type("Mine", (AIMessage,), {})("a")])
@@ -278,7 +292,5 @@ def test_any_damage_is_a_codec_error_or_a_value(data):
         place = data.draw(st.integers(0, len(payload) - 1))
         payload[place : place + data.draw(st.integers(0, 2))] = data.draw(st.binary(max_size=3))
         payload = payload or bytearray(b" ")
-    try:
+    with contextlib.suppress(CodecError):
         CODEC.decode(bytes(payload))
-    except CodecError:
-        pass

@@ -18,8 +18,8 @@ from langchain_core.globals import set_llm_cache
 from langchain_core.language_models import BaseChatModel, BaseLLM
 from langchain_core.load import dumps
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
-from langchain_core.outputs import ChatGeneration, ChatResult, Generation, LLMResult
 from langchain_core.output_parsers import StrOutputParser
+from langchain_core.outputs import ChatGeneration, ChatResult, Generation, LLMResult
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableLambda, RunnableParallel
 from langchain_core.utils.function_calling import convert_to_openai_tool
@@ -316,24 +316,42 @@ SCHEMA = {
 }
 
 
-@pytest.mark.parametrize(("schema", "expected"), [
-    (SCHEMA, {"who": "Ann", "age": 47}),
-    (Person, Person(who="Ann", age=47)),
-])
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        (SCHEMA, {"who": "Ann", "age": 47}),
+        (Person, Person(who="Ann", age=47)),
+    ],
+)
 @pytest.mark.parametrize("method", ["function_calling", "json_schema"])
 def test_structured_output_is_typed_from_a_reopened_store(tmp_path, schema, expected, method):
     arguments = json.dumps({"who": "Ann", "age": 47})
-    calling = {"id": "c", "type": "function", "function": {"name": "Person", "arguments": arguments}}
+    calling = {
+        "id": "c",
+        "type": "function",
+        "function": {"name": "Person", "arguments": arguments},
+    }
     said = {"content": arguments} if method == "json_schema" else {"tool_calls": [calling]}
 
     def serve(request):
         CALLS.append(json.loads(request.content))
-        return httpx.Response(200, json={
-            "id": "r", "object": "chat.completion", "created": 1, "model": "gpt-x",
-            "choices": [{"index": 0, "finish_reason": "stop",
-                         "message": {"role": "assistant", "content": None, **said}}],
-            "usage": {"prompt_tokens": 30, "completion_tokens": 12, "total_tokens": 42},
-        })
+        return httpx.Response(
+            200,
+            json={
+                "id": "r",
+                "object": "chat.completion",
+                "created": 1,
+                "model": "gpt-x",
+                "choices": [
+                    {
+                        "index": 0,
+                        "finish_reason": "stop",
+                        "message": {"role": "assistant", "content": None, **said},
+                    }
+                ],
+                "usage": {"prompt_tokens": 30, "completion_tokens": 12, "total_tokens": 42},
+            },
+        )
 
     for _ in range(2):
         with (
@@ -351,7 +369,9 @@ def test_structured_output_is_typed_from_a_reopened_store(tmp_path, schema, expe
 
 
 def test_an_object_that_the_provider_parsed_is_kept_as_plain_values(cache):
-    said = AIMessage("{}", additional_kwargs={"parsed": Person(who="Ann", age=47), "live": object()})
+    said = AIMessage(
+        "{}", additional_kwargs={"parsed": Person(who="Ann", age=47), "live": object()}
+    )
     model = Model(cache=LLMCache(cache), replies=(said,))
     _, hit = ask(model, "invoke", ASKED, ASKED)
     assert hit.additional_kwargs == {"parsed": {"who": "Ann", "age": 47}}
@@ -391,7 +411,9 @@ def test_another_process_is_served_the_same_object(tmp_path):
     printed = [
         subprocess.run(
             [sys.executable, "-c", script, str(tmp_path / "calls.db")],
-            capture_output=True, text=True, check=True,
+            capture_output=True,
+            text=True,
+            check=True,
         ).stdout.split("\n")
         for _ in range(2)
     ]
@@ -401,17 +423,20 @@ def test_another_process_is_served_the_same_object(tmp_path):
 # ----------------------------------------------------------------------- what is not stored
 
 
-@pytest.mark.parametrize("said", [
-    AIMessage(""),
-    AIMessage(" \n"),
-    AIMessage([]),
-    AIMessage("cut", response_metadata={"finish_reason": "length"}),
-    AIMessage("cut", response_metadata={"stop_reason": "max_tokens"}),
-    AIMessage("held back", response_metadata={"finish_reason": "content_filter"}),
-    AIMessage("no", response_metadata={"finish_reason": "SAFETY"}),
-    AIMessage("no", additional_kwargs={"refusal": "I cannot help with that."}),
-    [AIMessage("well"), AIMessage("cut", response_metadata={"finish_reason": "length"})],
-])
+@pytest.mark.parametrize(
+    "said",
+    [
+        AIMessage(""),
+        AIMessage(" \n"),
+        AIMessage([]),
+        AIMessage("cut", response_metadata={"finish_reason": "length"}),
+        AIMessage("cut", response_metadata={"stop_reason": "max_tokens"}),
+        AIMessage("held back", response_metadata={"finish_reason": "content_filter"}),
+        AIMessage("no", response_metadata={"finish_reason": "SAFETY"}),
+        AIMessage("no", additional_kwargs={"refusal": "I cannot help with that."}),
+        [AIMessage("well"), AIMessage("cut", response_metadata={"finish_reason": "length"})],
+    ],
+)
 @pytest.mark.parametrize("style", ["invoke", "ainvoke"])
 def test_a_reply_that_did_not_end_well_is_not_stored(cache, said, style):
     model = Model(cache=LLMCache(cache), replies=(said,))

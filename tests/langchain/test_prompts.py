@@ -43,6 +43,11 @@ def test_without_it_the_focus_is_the_whole_last_turn_unless_it_holds_a_chunk(que
     assert read_prompt(said, question, [CHUNK]).focus is None
 
 
+def test_a_question_that_occurs_twice_is_not_cut_out():
+    said = f"{QUESTION} {CHUNK} {QUESTION}"
+    assert read_prompt(prompt(HumanMessage(said)), QUESTION).focus == said
+
+
 @pytest.mark.parametrize("last", [
     AIMessage(QUESTION), SystemMessage(QUESTION), ToolMessage(QUESTION, tool_call_id="1"),
     HumanMessage([{"type": "text", "text": QUESTION}, {"type": "image_url", "image_url": {"url": "x"}}]),
@@ -78,8 +83,16 @@ def test_different_turns_have_different_keys(turns):
 
 def test_a_text_that_looks_like_noise_is_text():
     """What a user writes cannot make a prompt look like one with ids, nor remove its words."""
-    noise = ['"id": "x"', '{"id": "x"}', '"content": [', '"response_metadata": {"a": 1}', '"tool_call_id": "1"']
-    keys = {key(read_prompt(prompt(SystemMessage(text), HumanMessage("q")), None)) for text in noise}
+    noise = [
+        '"id": "x"',
+        '{"id": "x"}',
+        '"content": [',
+        '"response_metadata": {"a": 1}',
+        '"tool_call_id": "1"',
+    ]
+    keys = {
+        key(read_prompt(prompt(SystemMessage(text), HumanMessage("q")), None)) for text in noise
+    }
     assert len(keys) == len(noise)
 
 

@@ -204,7 +204,7 @@ def main() -> None:
     """Run the command. Errors of ours are one line and exit status 1; wrong usage exits with 2."""
     try:
         _load_more(sys.argv[1:2])
-        app()
+        app(prog_name="stemma")
     except UsageError as error:
         Console(stderr=True, soft_wrap=True).print(f"[red]stemma:[/red] {escape(str(error))}")
         sys.exit(2)

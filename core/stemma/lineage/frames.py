@@ -50,17 +50,22 @@ class Ledger(Protocol):
     sequence: int
 
 
-_ledgers: weakref.WeakSet[Ledger] = weakref.WeakSet()
+_ledgers: tuple[weakref.ref[Ledger], ...] = ()  # replaced as a whole: it is read without a lock
+_registering = threading.Lock()
 
 
 def register(ledger: Ledger) -> None:
     """Make a ledger's sequence number part of every later read."""
-    _ledgers.add(ledger)
+    global _ledgers  # noqa: PLW0603 - one list for the process, as frames are the process's
+    with _registering:
+        alive = tuple(reference for reference in _ledgers if reference() is not None)
+        _ledgers = (*alive, weakref.ref(ledger))
 
 
 def marks() -> dict[int, int]:
     """The sequence numbers known now, by ledger. Take them before reading anything outside."""
-    return {id(ledger): ledger.sequence for ledger in _ledgers}
+    alive = [ledger for reference in _ledgers if (ledger := reference()) is not None]
+    return {id(ledger): ledger.sequence for ledger in alive}
 
 
 # Not frozen: one is made at every hit, and freezing triples what that costs.
@@ -238,20 +243,23 @@ class Frame:
                     yield item
             child, above = above, above.parent
 
-    def trace(self, ledger: int, prompt: Iterable[str], own: str) -> Traced:
+    def trace(self, ledger: int, prompt: Iterable[str], own: str, said: str = "") -> Traced:
         """The lineage of a value stored now in one ledger.
 
         Args:
             ledger: The `id` of the engine that stores.
             prompt: Texts in which reads are recognised; those found are observed edges.
             own: The id of the entry to be stored, which is not its own parent.
+            said: The value's own text: what was read before and is passed on in it is observed,
+                too; but a sibling that came to say the same is no parent by that.
         """
-        texts = tuple(prompt)
+        asked = tuple(prompt)
+        texts = (*asked, said)
         builder = _Builder(ledger, own)
         for item in list(self.visible()):
             builder.add(item, "observed" if _occurs(item.text, texts, 1) else "ambient")
         for item in list(self.root.tree):
-            if not builder.knows(item) and _occurs(item.text, texts, MIN_OBSERVED):
+            if not builder.knows(item) and _occurs(item.text, asked, MIN_OBSERVED):
                 builder.add(item, "observed")
         complete = max(len(self.reads), len(self.root.tree)) <= MAX_READS
         return builder.done(complete=complete)

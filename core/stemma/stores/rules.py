@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 from stemma.codec import MAX_PAYLOAD
-from stemma.entry import Entry, Lineage, SourceEdge, Vector
+from stemma.entry import Entry, Lineage, SourceEdge, Vector, Verdict
 from stemma.outcome import Stored
 from stemma.selector import Selector
 from stemma.stores.protocol import Judgement, Put
@@ -107,12 +107,8 @@ def admit(put: Put, pages: Pages) -> Stored:
         parents.append(parent)
     state = pages.state
     state.sequence += 1
-    former, verdict = pages.value(put.entry.id), put.entry.verdict
-    if former == put.entry.value:
-        known = pages.entry(put.entry.id)
-        verdict = verdict if known is None else known.verdict  # the same answer is as wrong again
-    elif former is not None and pages.is_parent(put.entry.id):
-        state.epoch = state.sequence
+    proven = _proven(put.entry, parents)
+    verdict = _replace(put.entry, proven, pages)
     lineage = _owned(put.lineage, put.entry.tenant)
     current = _vouch(put, lineage, pages)
     entry = replace(
@@ -120,10 +116,30 @@ def admit(put: Put, pages: Pages) -> Stored:
         verdict=verdict,
         sequence=state.sequence,
         epoch=_epoch(parents, pages) if current else VOID,
-        proven_until=_proven(put.entry, parents),
+        proven_until=proven,
     )
     pages.store(entry, lineage, put.vector)
     return Stored(entry=entry)
+
+
+def _replace(entry: Entry, proven: float | None, pages: Pages) -> Verdict:
+    """What it means that an entry takes the place of a former one; gives its verdict.
+
+    Proofs of what was built on the former one are void, unless the value is equal and stands for
+    as long. An equal value keeps its verdict: the same answer is as wrong again.
+    """
+    value = pages.value(entry.id)
+    if value is None:
+        return entry.verdict
+    former = pages.entry(entry.id) if value == entry.value else None
+    stands = former is not None and _not_before(proven, former.proven_until)
+    if not stands and pages.is_parent(entry.id):
+        pages.state.epoch = pages.state.sequence
+    return entry.verdict if former is None else former.verdict
+
+
+def _not_before(end: float | None, former: float | None) -> bool:
+    return end is None or (former is not None and end >= former)
 
 
 def judge(judgement: Judgement, pages: Pages) -> Entry | None:

@@ -160,6 +160,13 @@ class LineagePromises:
         put_one(store, entry("a", "two"))
         assert store.get([]).epoch == before
 
+    def test_an_equal_value_with_an_earlier_end_voids_the_proofs_on_it(self, store: Store) -> None:
+        """What was built on it must not outlive it."""
+        parent = put_one(store, entry("a", "one", expires=NOW + 300))
+        child = put_one(store, entry("b", expires=NOW + 300), parents=[parent])
+        put_one(store, entry("a", "one", expires=NOW + 50))
+        assert store.get([]).epoch != child.epoch
+
     def test_the_same_value_put_again_keeps_its_verdict(self, store: Store) -> None:
         """A model that gives the same wrong answer again has not mended it."""
         stored = put_one(store, entry("a", "wrong"))
