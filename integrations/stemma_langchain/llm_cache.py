@@ -27,10 +27,11 @@ from stemma import (
     count_tokens,
     frames,
 )
+from stemma_langchain.calls import Live, take_pending, waiting_calls
 from stemma_langchain.codec import CODEC
 from stemma_langchain.prompts import ModelString, Turns, is_chat, plain_prompt, read_model
 from stemma_langchain.replies import mark_message, refused, spent
-from stemma_langchain.runs import Live, runs, take_pending, waiting_calls
+from stemma_langchain.runs import runs
 
 __all__ = ["LLMCache", "Sampling"]
 

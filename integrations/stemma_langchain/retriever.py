@@ -19,7 +19,8 @@ from stemma import Asked, Cache, Hit, Request, Served, frames
 from stemma_langchain.codec import CODEC
 from stemma_langchain.fingerprint import describe, index_identity
 from stemma_langchain.replies import mark
-from stemma_langchain.runs import documents_as_sources, runs
+from stemma_langchain.runs import runs
+from stemma_langchain.sources import documents_as_sources
 
 __all__ = ["CachedRetriever"]
 

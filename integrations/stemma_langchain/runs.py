@@ -18,7 +18,6 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
-from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
@@ -33,18 +32,12 @@ from langchain_core.outputs import Generation, LLMResult
 from langchain_core.runnables.config import var_child_runnable_config
 from langchain_core.tracers.context import register_configure_hook
 
-from stemma import Frame, Source, UnkeyableValue, canonical, content_digest, frames
+from stemma import Frame, frames
+from stemma_langchain.calls import Calls, Pending, begin_call, live, one_text
 from stemma_langchain.replies import refused, spent
+from stemma_langchain.sources import documents_as_sources
 
-__all__ = [
-    "Live",
-    "Pending",
-    "Runs",
-    "documents_as_sources",
-    "runs",
-    "take_pending",
-    "waiting_calls",
-]
+__all__ = ["Runs", "runs"]
 
 MOST = 20_000
 """Runs that never end (an abandoned stream) are forgotten when there are more than this."""
@@ -55,10 +48,6 @@ _STEPS = ("seq:step:", "branch:", "condition:", "exception:")
 _BRANCHES = ("map:key:", "graph:step:")
 """Tags that LangChain and LangGraph give to steps that may run side by side."""
 
-Scalar = str | int | float | bool | None
-Live = tuple[tuple[str, Scalar | tuple[str, str]], ...]
-"""A model's parameters; what is not a scalar is written out."""
-
 
 @dataclass(slots=True)
 class _Run:
@@ -67,99 +56,8 @@ class _Run:
     lane: tuple[int, int]
     read_at: Mapping[int, int] = field(default_factory=dict)
     noted: bool = False
-    calls: _Calls | None = None
+    calls: Calls | None = None
     completes: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Pending:
-    """A model call that has started and will ask the LLM cache next.
-
-    Args:
-        run: The run's id.
-        frame: The frame it belongs to.
-        last: The content of the last message; a single block of text is the text.
-        live: The model's parameters as they are now; LangChain's own string for them is computed
-            once per model and misses later changes.
-    """
-
-    run: UUID
-    frame: Frame
-    last: Any
-    live: Live
-
-
-@dataclass(slots=True, eq=False)
-class _Calls:
-    """The model calls of one `generate`: they all start before the first asks the cache.
-
-    Args:
-        size: How many they will be.
-        before: Calls started earlier in this context that have not asked yet.
-        started: The runs of those that have started.
-        waiting: Those of them that have not asked yet.
-    """
-
-    size: int
-    before: _Calls | None
-    started: list[UUID] = field(default_factory=list)
-    waiting: list[Pending] = field(default_factory=list)
-
-
-_calls: ContextVar[_Calls | None] = ContextVar("stemma_langchain_calls", default=None)
-
-
-def waiting_calls() -> list[Pending]:
-    """The chat calls started last in this context that have not asked the cache yet, in order.
-
-    A call asks right after it has started; one that streams never asks.
-    """
-    calls = _calls.get()
-    while calls is not None and not calls.waiting:
-        calls = calls.before
-    return calls.waiting if calls is not None else []
-
-
-def take_pending(last: Any) -> Pending | None:
-    """The waiting call whose last turn has this content; of equal ones, the first to start.
-
-    A turn of several blocks may have been rewritten on its way to the callbacks, so for those the
-    first such call is taken.
-    """
-    waiting = waiting_calls()
-    for place, pending in enumerate(waiting):
-        if pending.last == last or not (isinstance(last, str) or isinstance(pending.last, str)):
-            return waiting.pop(place)
-    return None
-
-
-def documents_as_sources(
-    documents: Sequence[Document],
-    *,
-    source_key: str = "source",
-    index: str = "",
-    owner: str = "",
-) -> list[tuple[Source, str]]:
-    """Documents as sources, each with its text.
-
-    The chunk's id is the document's `id`, else the hash of its text; the document's id is
-    `metadata[source_key]`, else the chunk's id.
-
-    Args:
-        documents: The documents.
-        source_key: Where their metadata names the document they are a chunk of.
-        index: The identity of the index that vouches for them.
-        owner: Whose they are; empty means the tenant's who reads them.
-    """
-    found = []
-    for document in documents:
-        content = content_digest(document.page_content)
-        chunk = document.id if document.id is not None else content
-        named = document.metadata.get(source_key)
-        whole = named if isinstance(named, str) and named != "" else chunk
-        source = Source(document=whole, chunk=chunk, content=content, owner=owner, index=index)
-        found.append((source, document.page_content))
-    return found
 
 
 class Runs(BaseCallbackHandler):
@@ -279,19 +177,14 @@ class Runs(BaseCallbackHandler):
         if run is not None and run.owns:
             run.frame.close()
         if run is not None and run.calls is not None:
-            waiting = run.calls.waiting
-            waiting[:] = [pending for pending in waiting if pending.run != run_id]
+            run.calls.end(run_id)
+
+    def _open(self, run_id: UUID) -> bool:
+        return run_id in self._runs
 
     def _begin_call(self, run_id: UUID, run: _Run, last: Any, named: Mapping[str, Any]) -> None:
-        calls = _calls.get()
-        if calls is None or len(calls.started) >= calls.size or calls.started[0] not in self._runs:
-            while calls is not None and all(one.run not in self._runs for one in calls.waiting):
-                calls = calls.before
-            calls = _Calls(size=named.get("batch_size") or 1, before=calls)
-            _calls.set(calls)
-        calls.started.append(run_id)
-        calls.waiting.append(Pending(run_id, run.frame, last, _live(named)))
-        run.calls = calls
+        size = named.get("batch_size") or 1
+        run.calls = begin_call(size, Pending(run_id, run.frame, last, live(named)), self._open)
 
     # -------------------------------------------------------------- callbacks
 
@@ -354,7 +247,7 @@ class Runs(BaseCallbackHandler):
     ) -> None:
         """A chat model begins."""
         del serialized
-        last = _one_text(messages[0][-1].content) if messages and messages[0] else None
+        last = one_text(messages[0][-1].content) if messages and messages[0] else None
         run = self._begin(run_id, parent_run_id, kwargs.get("tags"), kwargs.get("metadata"), last)
         self._begin_call(run_id, run, last, kwargs)
 
@@ -471,30 +364,6 @@ def _inside(frame: Frame) -> Frame:
             found = one
         one = one.parent
     return frame if one is None or found is None else found
-
-
-_TEXT_BLOCK = {"type", "text", "id"}
-
-
-def _one_text(content: Any) -> Any:
-    if not isinstance(content, list) or len(content) != 1:
-        return content
-    only = content[0]
-    if isinstance(only, dict) and only.get("type") == "text" and only.keys() <= _TEXT_BLOCK:
-        return only.get("text")
-    return only if isinstance(only, str) else content
-
-
-def _live(named: Mapping[str, Any]) -> Live:
-    given = named.get("options") or {}
-    found: list[tuple[str, Scalar | tuple[str, str]]] = []
-    for name, value in (named.get("invocation_params") or {}).items():
-        if value is None or isinstance(value, (str, int, float, bool)):
-            found.append((name, value))
-        elif name not in given:  # the call's own arguments are in LangChain's string as they are
-            with suppress(UnkeyableValue):
-                found.append((name, ("canonical", canonical(value))))
-    return tuple(found)
 
 
 def _tokens(response: LLMResult) -> int:
