@@ -34,6 +34,7 @@ from langchain_core.tracers.context import register_configure_hook
 
 from stemma import Frame, frames
 from stemma_langchain.calls import Calls, Pending, begin_call, live, one_text
+from stemma_langchain.completions import asking_manager
 from stemma_langchain.replies import refused, spent
 from stemma_langchain.sources import documents_as_sources
 
@@ -90,13 +91,25 @@ class Runs(BaseCallbackHandler):
 
     def here(self) -> Frame | None:
         """The frame of a completion model's call, which asks the cache before its run starts."""
-        run = self._enclosing()
+        manager = asking_manager()
+        run, tenant = self._enclosing(), None
+        if manager is not None:
+            above_it = manager.parent_run_id
+            run = self._runs.get(above_it) if above_it is not None else None
+            tenant = _named_tenant(manager.metadata)
         if run is not None:
-            return _inside(run.frame)
-        return None if frames.current() is None else _root_frame(None)
+            above = _inside(run.frame)
+            if tenant in (None, above.tenant):
+                return above
+            return Frame(above, exports=True, tenant=tenant, of_run=True)
+        if tenant is None and frames.current() is None:
+            return None
+        return _root_frame(tenant)
 
     def clear(self) -> bool:
-        """Whether `here` can be told: no runs stand open side by side, as in a batch of chains."""
+        """Whether `here` can be told: by the call itself, or as no runs stand open side by side."""
+        if asking_manager() is not None:
+            return True
         last = self._last()
         return last is None or last is self._enclosing()
 
@@ -154,8 +167,7 @@ class Runs(BaseCallbackHandler):
         question: Any = None,
     ) -> _Run:
         lane = frames.lane()
-        named = metadata.get("tenant") if metadata else None
-        tenant = named if isinstance(named, str) and named != "" else None
+        tenant = _named_tenant(metadata)
         parent = self._runs.get(parent_run_id) if parent_run_id is not None else None
         if parent is None:
             run = _Run(_root_frame(tenant), owns=True, lane=lane)
@@ -313,6 +325,11 @@ class Runs(BaseCallbackHandler):
             self._end(each)
 
     on_chain_error = on_llm_error = on_retriever_error = on_tool_error = _failed
+
+
+def _named_tenant(metadata: Mapping[str, Any] | None) -> str | None:
+    named = metadata.get("tenant") if metadata else None
+    return named if isinstance(named, str) and named != "" else None
 
 
 def _root_frame(tenant: str | None) -> Frame:
