@@ -22,12 +22,13 @@ State = Literal["closed", "open", "half-open"]
 class Call:
     """A call that was let through, until it is settled."""
 
-    __slots__ = ("at", "late", "probe")
+    __slots__ = ("at", "ended", "late", "probe")
 
     def __init__(self, at: float, *, probe: bool) -> None:
         self.at = at
         self.probe = probe
         self.late = False
+        self.ended = False
 
 
 class Breaker:
@@ -85,26 +86,27 @@ class Breaker:
             StoreUnavailable: It is open, or another call is trying already.
         """
         with self._lock:
-            now, opened = self._monotonic(), self._opened
-            if opened is None:
+            self._refuse()
+            now = self._monotonic()
+            if self._opened is None:
                 return Call(now, probe=False)
-            if not self._due(now):
-                left = max(0.0, opened + self._open_for - now)
-                raise StoreUnavailable(
-                    f"the store did not answer lately; it is asked again within {left:.1f} s"
-                )
             self._probed = now
         self._tell("half-open")
         return Call(now, probe=True)
 
-    def refuses(self) -> bool:
-        """Whether `admit` would refuse now."""
+    def check(self) -> None:
+        """Raise where `admit` would.
+
+        Raises:
+            StoreUnavailable: It is open, or another call is trying already.
+        """
         with self._lock:
-            return self._opened is not None and not self._due(self._monotonic())
+            self._refuse()
 
     def answered(self, call: Call) -> None:
         """The store answered."""
         with self._lock:
+            call.ended = True
             if call.late:
                 self._came_back(call)
             else:
@@ -118,6 +120,7 @@ class Breaker:
     def failed(self, call: Call) -> None:
         """The store could not be reached, or said that it is out of order."""
         with self._lock:
+            call.ended = True
             if call.late:
                 self._came_back(call)
             else:
@@ -129,6 +132,8 @@ class Breaker:
     def abandoned(self, call: Call) -> None:
         """The caller waits no longer; the call may come back yet, and is settled again then."""
         with self._lock:
+            if call.ended:
+                return  # in the last moment
             call.late = True
             self._late.add(call)
             self._note(call)
@@ -136,19 +141,24 @@ class Breaker:
         self._tell()
 
     def dropped(self, call: Call) -> None:
-        """The caller was cancelled: that says nothing about the store."""
+        """The call was cancelled: that says nothing about the store."""
         with self._lock:
-            if call.late:
-                self._came_back(call)
-            elif call.probe:
+            self._late.discard(call)
+            if call.probe and not call.late:
                 self._probed = None
         self._tell()
 
-    def _due(self, now: float) -> bool:
-        """Whether it has been open long enough, and no call is trying. One may be lost."""
-        if self._opened is None or now - self._opened < self._open_for:
-            return False
-        return self._probed is None or now - self._probed >= self._open_for
+    def _refuse(self) -> None:
+        if self._opened is None:
+            return
+        now = self._monotonic()
+        left = self._opened + self._open_for - now
+        if self._probed is not None:  # it may be lost: then another one tries
+            left = max(left, self._probed + self._open_for - now)
+        if left > 0:
+            raise StoreUnavailable(
+                f"the store did not answer lately; it is asked again within {left:.1f} s"
+            )
 
     def _note(self, call: Call) -> None:
         if call.at >= self._failed_at:

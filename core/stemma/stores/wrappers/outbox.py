@@ -14,15 +14,18 @@ import os
 import secrets
 import time
 import zlib
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from stemma.errors import StoreError, StoreUnavailable
 from stemma.selector import Selector
-from stemma.stores.protocol import Judgement, Store
+from stemma.stores.protocol import Judgement
+from stemma.stores.text import escape, unescape
 
-__all__ = ["Note", "Outbox"]
+__all__ = ["Note", "Outbox", "note_of"]
 
 _END = ".json"
 
@@ -43,12 +46,11 @@ class Note:
     cascade: bool = True
     judgement: Judgement | None = None
 
-    def apply(self, store: Store) -> None:
-        """Do it."""
+    def request(self) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
+        """The method of a store that does it, with its arguments."""
         if self.selector is not None:
-            store.recall(self.selector, now=self.now, cascade=self.cascade)
-        if self.judgement is not None:
-            store.judge(self.judgement)
+            return "recall", (self.selector,), {"now": self.now, "cascade": self.cascade}
+        return "judge", (self.judgement,), {}
 
 
 class Outbox:
@@ -93,7 +95,7 @@ class Outbox:
         """Keep a note; it is on the disk when this returns.
 
         Raises:
-            StoreUnavailable: It cannot be written. Nothing was kept.
+            StoreUnavailable: It cannot be written; do not count on its being kept.
         """
         name = f"{time.time_ns():020}-{next(self._numbers):06}-{secrets.token_hex(8)}"
         aside = self._path / f".{name}"
@@ -106,7 +108,8 @@ class Outbox:
             aside.rename(self._path / f"{name}{_END}")
             self._settle()
         except OSError as error:
-            aside.unlink(missing_ok=True)
+            with suppress(OSError):
+                aside.unlink(missing_ok=True)
             raise self._broken(error) from error
 
     def notes(self) -> list[tuple[str, Note]]:
@@ -142,7 +145,7 @@ class Outbox:
 
     def _names(self) -> list[str]:
         try:
-            return sorted(name for name in os.listdir(self._path) if name.endswith(_END))
+            return sorted(one.name for one in self._path.iterdir() if one.name.endswith(_END))
         except OSError as error:
             raise self._broken(error) from error
 
@@ -166,12 +169,21 @@ class Outbox:
         )
 
 
+def note_of(method: str, args: tuple[Any, ...], named: dict[str, Any]) -> Note | None:
+    """What to keep if the store does not take this call; `None` where it invalidates nothing."""
+    if method == "judge":
+        return Note(judgement=args[0])
+    if method == "recall" and not named["dry_run"]:
+        return Note(selector=args[0], now=named["now"], cascade=named["cascade"])
+    return None
+
+
 def _text(note: Note) -> str:
     parts: dict[str, Any] = {"now": note.now, "cascade": note.cascade}
     if note.selector is not None:
-        parts["recall"] = dict(note.selector.parts())
+        parts["recall"] = _each(escape, note.selector.parts())
     if note.judgement is not None:
-        parts["judge"] = asdict(note.judgement)
+        parts["judge"] = _each(escape, asdict(note.judgement))
     body = json.dumps(parts, sort_keys=True)
     return json.dumps({"note": body, "sum": zlib.crc32(body.encode())})
 
@@ -183,8 +195,13 @@ def _note(text: str) -> Note:
         raise ValueError(text)
     parts = json.loads(body)
     return Note(
-        selector=Selector(**parts["recall"]) if "recall" in parts else None,
+        selector=Selector(**_each(unescape, parts["recall"])) if "recall" in parts else None,
         now=parts["now"],
         cascade=parts["cascade"],
-        judgement=Judgement(**parts["judge"]) if "judge" in parts else None,
+        judgement=Judgement(**_each(unescape, parts["judge"])) if "judge" in parts else None,
     )
+
+
+def _each(change: Callable[[str], str], parts: Mapping[str, Any]) -> dict[str, Any]:
+    """The parts with their texts changed: JSON joins two halves of a character, and we must not."""
+    return {name: change(one) if isinstance(one, str) else one for name, one in parts.items()}

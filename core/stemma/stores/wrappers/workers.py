@@ -85,7 +85,9 @@ class Workers:
     def _work(self) -> None:
         while (job := self._next()) is not None:
             future, work = job
-            if future.set_running_or_notify_cancel():
+            if not future.set_running_or_notify_cancel():
+                self._leave(future)
+            else:
                 try:
                     answer = work()
                 except BaseException as error:  # the future carries it to whoever waits
