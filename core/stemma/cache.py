@@ -31,7 +31,7 @@ from stemma.nodes.hop import hop
 from stemma.nodes.node import NodeCache
 from stemma.nodes.rerank import rerank
 from stemma.nodes.retrieval import retrieval
-from stemma.opening import Options, embedder_of, store_of
+from stemma.opening import Options, embedder_of, leases_of, store_of
 from stemma.outcome import Recall
 from stemma.parts import Fail, Parts
 from stemma.policies.life import LifePolicy
@@ -120,6 +120,7 @@ class Cache:
             life=options.life,
             clock=options.clock if options.clock is not None else SystemClock(),
             fail=options.fail,
+            leases=leases_of(options.url),
         )
         parts.saw(store.sequence())
         self.engine = Engine(parts)
@@ -330,6 +331,8 @@ class Cache:
 
 def _close(parts: Parts) -> None:
     parts.journal.close()
+    if parts.leases is not None:
+        parts.leases.close()
     parts.store.close()
 
 

@@ -113,9 +113,11 @@ class Engine:
     ) -> Steps[Served]:
         key = query.key.id
         landing: Landing = "failed"
+        led = False
         held = flight.holding()
         flight.hold(held | {key})
         try:
+            led = yield from self._lease(key, wait=not held)
             again = yield from self._look_again(query, miss)
             if isinstance(again, Served):
                 landing = "stored"
@@ -126,7 +128,20 @@ class Engine:
             return served
         finally:
             flight.hold(held)
+            if led and self.parts.leases is not None:
+                self.parts.leases.release(key, landing)
             self.flights.leave(key, landing)
+
+    def _lease(self, key: str, *, wait: bool) -> Steps[bool]:
+        """Wait while another process computes it. A lease spares work; nothing depends on it."""
+        if self.parts.leases is None:
+            return False
+        try:
+            led: bool = yield Ask(self.parts.leases, "acquire", (key, wait))
+        except Exception as error:
+            self.parts.fault("lease", error)
+            return False
+        return led
 
     def _look_again(self, query: Query, miss: Miss) -> Steps[Served | Miss]:
         """Between the lookup and taking the lead somebody may have finished, or recalled.

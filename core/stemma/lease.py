@@ -11,7 +11,6 @@ compute side by side instead of one after another.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import threading
 import time
@@ -82,6 +81,8 @@ class Leases:
 
     async def aacquire(self, key: str, wait: bool = True) -> bool:
         """As `acquire`, for tasks: waiting occupies no thread."""
+        import asyncio  # noqa: PLC0415 - whoever gets here has loaded it; importing Stemma need not
+
         for pause in self._tries(key, wait=wait):
             if isinstance(pause, bool):
                 return pause

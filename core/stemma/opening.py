@@ -8,13 +8,14 @@ from typing import Any
 
 from stemma.clock import Clock
 from stemma.embedders.protocol import Embedder
-from stemma.errors import EmbedderError, MissingDependency, UsageError
+from stemma.errors import EmbedderError, MissingDependency, StoreUnavailable, UsageError
+from stemma.lease import Leases
 from stemma.parts import Fail
 from stemma.policies.life import LifePolicy
 from stemma.policies.threshold import Policy
 from stemma.stores.protocol import Store
 
-__all__ = ["Chosen", "Options", "embedder_of", "store_of"]
+__all__ = ["Chosen", "Options", "embedder_of", "leases_of", "store_of"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,6 +66,16 @@ def store_of(url: str | Path | Store, *, durability: str) -> Store:
     from stemma.stores.sqlite import SqliteStore  # noqa: PLC0415 - only what is used is loaded
 
     return SqliteStore(text, durability=durability)  # type: ignore[arg-type]
+
+
+def leases_of(url: str | Path | Store) -> Leases | None:
+    """The leases beside a file that several processes may share; `None` where there is none."""
+    if not isinstance(url, (str, Path)) or str(url) == ":memory:":
+        return None
+    try:
+        return Leases(f"{url}-leases")
+    except StoreUnavailable:
+        return None  # an optimisation: the cache is as right without
 
 
 def embedder_of(given: Embedder | Any | None) -> Chosen:

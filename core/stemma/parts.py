@@ -12,6 +12,7 @@ from stemma.errors import CacheFault, StoreError
 from stemma.events import Event, Kind, Listeners
 from stemma.indexes.protocol import Index
 from stemma.journal import Journal
+from stemma.lease import Leases
 from stemma.lineage.frames import Frame, Read, register
 from stemma.policies.life import LifePolicy
 from stemma.policies.threshold import Policy
@@ -41,6 +42,7 @@ class Parts:
         life: LifePolicy,
         clock: Clock,
         fail: Fail = "open",
+        leases: Leases | None = None,
     ) -> None:
         self.store = store
         self.index = index
@@ -49,6 +51,7 @@ class Parts:
         self.life = life
         self.clock = clock
         self.fail = fail
+        self.leases = leases
         self.listeners = Listeners()
         self.journal = Journal(store, lambda error: self.fault("journal", error))
         self.sequence = 0

@@ -7,6 +7,11 @@ BORROWED = {
     "numpy": None,  # anywhere
     "networkx": {"stemma/lineage/tree.py"},
     "onnxruntime": {"stemma/embedders/local.py"},
+    "psycopg": {
+        "stemma/stores/postgres_connections.py",
+        "stemma/stores/postgres_errors.py",
+        "stemma/stores/postgres_trips.py",
+    },
     "pytest": {
         "stemma/testing/embedders.py",
         "stemma/testing/indexes.py",
