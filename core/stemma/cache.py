@@ -18,9 +18,10 @@ from stemma.effects import arun, run
 from stemma.embedders.protocol import Embedder
 from stemma.engine import Engine
 from stemma.entry import Verdict
-from stemma.errors import StoreUnavailable, TenantRequired, UsageError
+from stemma.errors import StoreError, StoreUnavailable, TenantRequired, UsageError
 from stemma.events import Event, Listener
-from stemma.indexes.exact import ExactIndex
+from stemma.indexes.bits import BitsIndex
+from stemma.indexes.protocol import Index
 from stemma.lineage import frames
 from stemma.lineage.frames import Frame
 from stemma.lineage.tree import FamilyTree, family_tree
@@ -56,12 +57,13 @@ def open(  # noqa: A001 - the name users type: `stemma.open`
     life: LifePolicy | None = None,
     fail: Fail = "open",
     durability: str = "normal",
+    index: Index | None = None,
     clock: Clock | None = None,
 ) -> Cache:
     """Open a cache.
 
     Args:
-        url: A file for SQLite, `":memory:"`, or any object that is a `Store`.
+        url: A file for SQLite, `"postgresql://…"`, `":memory:"`, or any object that is a `Store`.
         tenant: The tenant of calls that name none.
         embedder: What compares by meaning: an `Embedder`, a LangChain or LlamaIndex embedding
             model, a callable from texts to vectors, `"local"`, `"hashing"`, or `None` for exact
@@ -73,6 +75,8 @@ def open(  # noqa: A001 - the name users type: `stemma.open`
         fail: `"open"`: a fault of the cache is a miss. `"closed"`: it raises `CacheFault`.
         durability: `"normal"`: a crash of the process loses nothing, a power cut may lose the
             last commits. `"full"`: neither does. For SQLite only.
+        index: What finds near entries, for this cache alone; by default a `BitsIndex`, which
+            scans small groups exactly.
         clock: Where time comes from.
 
     Raises:
@@ -95,6 +99,7 @@ def open(  # noqa: A001 - the name users type: `stemma.open`
         life=life if life is not None else LifePolicy(),
         fail=fail,
         durability=durability,
+        index=index,
         clock=clock,
     )
     return Cache(options)
@@ -114,7 +119,7 @@ class Cache:
         store = store_of(options.url, durability=options.durability)
         parts = Parts(
             store=store,
-            index=ExactIndex(),
+            index=options.index if options.index is not None else BitsIndex(),
             embedder=chosen.embedder,
             policy=options.policy,
             life=options.life,
@@ -122,7 +127,11 @@ class Cache:
             fail=options.fail,
             leases=leases_of(options.url),
         )
-        parts.saw(store.sequence())
+        try:
+            parts.saw(store.sequence())
+        except StoreError:
+            if options.fail == "closed":
+                raise  # else each call meets it, and goes on without the cache
         self.engine = Engine(parts)
         self.answers = NodeCache("answer", answer, self)
         self.calls = NodeCache("call", call, self)

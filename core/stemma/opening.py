@@ -9,6 +9,7 @@ from typing import Any
 from stemma.clock import Clock
 from stemma.embedders.protocol import Embedder
 from stemma.errors import EmbedderError, MissingDependency, StoreUnavailable, UsageError
+from stemma.indexes.protocol import Index
 from stemma.lease import Leases
 from stemma.parts import Fail
 from stemma.policies.life import LifePolicy
@@ -22,13 +23,14 @@ __all__ = ["Chosen", "Options", "embedder_of", "leases_of", "store_of"]
 class Options:
     """The arguments of `stemma.open`, kept so that a pickled cache can be opened again."""
 
-    url: str | Path | Store
+    url: str | Path | Store = field(repr=False)  # it may hold a password
     tenant: str | None
     embedder: Embedder | Any | None = field(repr=False)
     policy: Policy
     life: LifePolicy
     fail: Fail
     durability: str
+    index: Index | None = None
     clock: Clock | None = None
 
 
@@ -53,14 +55,20 @@ def store_of(url: str | Path | Store, *, durability: str) -> Store:
         return url
     if not isinstance(url, (str, Path)):
         raise UsageError(f"url must be a path, a text or a Store, not {type(url).__name__}")
-    text = str(url)
+    text = str(url).removeprefix("sqlite:///")
     if text == ":memory:":
         from stemma.stores.memory import MemoryStore  # noqa: PLC0415 - only what is used is loaded
 
         return MemoryStore()
+    if text.startswith(("postgresql://", "postgres://")):
+        from stemma.stores.postgres import PostgresStore  # noqa: PLC0415 - brings a client
+
+        return PostgresStore(text)
     if "://" in text:
         kind = text.split("://", 1)[0]
-        raise UsageError(f'no store for {kind}:// URLs; give a file name or ":memory:"')
+        raise UsageError(
+            f'no store for {kind}:// URLs; give a file name, a postgresql:// URL or ":memory:"'
+        )
     if text == "":
         raise UsageError('url must not be empty; give a file name or ":memory:"')
     from stemma.stores.sqlite import SqliteStore  # noqa: PLC0415 - only what is used is loaded
@@ -70,10 +78,11 @@ def store_of(url: str | Path | Store, *, durability: str) -> Store:
 
 def leases_of(url: str | Path | Store) -> Leases | None:
     """The leases beside a file that several processes may share; `None` where there is none."""
-    if not isinstance(url, (str, Path)) or str(url) == ":memory:":
+    text = str(url).removeprefix("sqlite:///") if isinstance(url, (str, Path)) else ""
+    if text in ("", ":memory:") or "://" in text:
         return None
     try:
-        return Leases(f"{url}-leases")
+        return Leases(f"{text}-leases")
     except StoreUnavailable:
         return None  # an optimisation: the cache is as right without
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
+from stemma.errors import UsageError
 from stemma.keys import canonical
 from stemma.scope import Scope
 
@@ -32,6 +33,10 @@ class Request:
     meaning: bool = True
     encoded: bytes | None = field(default=None, repr=False)
     whole: bytes | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.focus is not None and not isinstance(self.focus, str):
+            raise UsageError(f"what is asked must be a text, not {type(self.focus).__name__}")
 
     def key(self, scope: Scope) -> Key:
         """The request's key in a scope.

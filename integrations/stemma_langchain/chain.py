@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -116,6 +116,7 @@ class CachedChain(Runnable[Any, Any]):
         self.tags = (tags,) if isinstance(tags, str) else tuple(tags)
         self.name = name
         self._warned = False
+        self._told = False
 
     # ------------------------------------------------------------------ calls
 
@@ -275,6 +276,8 @@ class CachedChain(Runnable[Any, Any]):
 
     def _call(self, input: Any, run: UUID, config: RunnableConfig, kwargs: dict[str, Any]) -> _Call:
         question = read_input(input, self.focus)
+        if question.focus is None and self.meaning and isinstance(input, Mapping):
+            self._warn_of_focus(input)
         frame = runs.own(run, question.focus)
         frame = frame if frame is not None else frames.current()
         described = describe_chain(self.chain)
@@ -283,6 +286,15 @@ class CachedChain(Runnable[Any, Any]):
             described=described,
             frame=frame,
             tokens=0 if frame is None else frame.spent.tokens,
+        )
+
+    def _warn_of_focus(self, given: Mapping[str, Any]) -> None:
+        if self._told:
+            return
+        self._told = True
+        self.cache.warn(
+            f"no question in the input under focus={self.focus!r}, so only equal inputs hit; "
+            f"its keys are {', '.join(sorted(map(str, given)))} (meaning=False if that is meant)"
         )
 
     def _asked(

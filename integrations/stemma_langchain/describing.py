@@ -38,6 +38,7 @@ __all__ = [
     "MODEL_NAMES",
     "NOISE",
     "Walk",
+    "is_plain",
     "own_identity",
     "place",
 ]
@@ -206,7 +207,7 @@ class Walk:
             return {"embedding": _name(type(thing)), "fields": self.fields(thing, noise)}
         said = {name: getattr(thing, name, None) for name in EMBEDDING_NAMES}
         plain = {
-            name: value for name, value in said.items() if value is not None and _is_plain(value)
+            name: value for name, value in said.items() if value is not None and is_plain(value)
         }
         return {"embedding": _name(type(thing)), "fields": self.describe(plain)}
 
@@ -338,7 +339,7 @@ def _is_derived(thing: Any, name: str) -> bool:
 
 def _counts(value: Any) -> bool:
     return (
-        _is_plain(value)
+        is_plain(value)
         or isinstance(value, (*CALLABLES, Runnable, Embeddings, VectorStore, BaseModel, SecretStr))
         or (isinstance(value, (list, tuple)) and all(map(_counts, value)))
         or (isinstance(value, dict) and all(map(_counts, value.values())))
@@ -346,19 +347,21 @@ def _counts(value: Any) -> bool:
 
 
 def _counts_as_global(value: Any) -> bool:
-    """Constants, functions, LangChain objects: what does not change while a program runs."""
-    return (
-        isinstance(value, (*_PLAIN, Runnable))
-        or inspect.isfunction(value)
-        or (isinstance(value, (tuple, frozenset)) and all(map(_is_plain, value)))
-    )
+    """Plain values, mappings and fixed collections of them, functions, LangChain objects.
+
+    A list of a module is taken for something that collects as the program runs.
+    """
+    if isinstance(value, Runnable) or inspect.isfunction(value):
+        return True
+    return not isinstance(value, list) and is_plain(value)
 
 
-def _is_plain(value: Any) -> bool:
+def is_plain(value: Any) -> bool:
+    """Whether it is a plain value, or a collection of plain values."""
     if isinstance(value, (list, tuple, AbstractSet)):
-        return all(map(_is_plain, value))
+        return all(map(is_plain, value))
     if isinstance(value, dict):
-        return all(map(_is_plain, value)) and all(map(_is_plain, value.values()))
+        return all(map(is_plain, value)) and all(map(is_plain, value.values()))
     return isinstance(value, (*_PLAIN, np.ndarray))
 
 

@@ -17,6 +17,7 @@ from pydantic import ConfigDict, Field, PrivateAttr
 
 from stemma import Asked, Cache, Hit, Request, Served, frames
 from stemma_langchain.codec import CODEC
+from stemma_langchain.describing import is_plain
 from stemma_langchain.fingerprint import describe, index_identity
 from stemma_langchain.replies import mark
 from stemma_langchain.runs import runs
@@ -99,6 +100,20 @@ class CachedRetriever(BaseRetriever):
             await self.cache.retrievals.aserve(asked, compute, admit=_refusal), marks, index
         )
 
+    @property
+    def stemma_identity(self) -> Any:
+        """What a chain around it is told of it."""
+        return {"retriever": self._settings(), "index": self.index, "k": self.k}
+
+    def _settings(self) -> Any:
+        """The retriever itself; where the index was named, its plain settings without the store."""
+        if self.index is None:
+            return describe(self.retriever)
+        fields = getattr(type(self.retriever), "model_fields", {})
+        values = {name: getattr(self.retriever, name) for name in fields if name not in _UNSEARCHED}
+        plain = {name: value for name, value in values.items() if is_plain(value)}
+        return describe([type(self.retriever).__qualname__, plain])
+
     def _begin(self, run: UUID) -> tuple[Mapping[int, int], str]:
         """The sequence numbers known before anything is read, and the index."""
         runs.noted(run)
@@ -117,7 +132,7 @@ class CachedRetriever(BaseRetriever):
             scope={
                 "index": index,
                 "parameters": {
-                    "retriever": describe(self.retriever),
+                    "retriever": self._settings(),
                     "k": self.k,
                     "kwargs": describe(searched),
                 },

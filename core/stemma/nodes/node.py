@@ -17,7 +17,7 @@ from stemma.context import Context
 from stemma.effects import arun, run
 from stemma.engine import Admit, Engine, Priced, Served
 from stemma.entry import Cost
-from stemma.errors import TenantRequired, UnkeyableValue
+from stemma.errors import TenantRequired, UnkeyableValue, UsageError
 from stemma.lineage import frames
 from stemma.lineage.frames import Frame
 from stemma.outcome import Hit, Miss, Stored, Ticket
@@ -140,7 +140,13 @@ class NodeCache(Generic[Q, P]):
     def get_or_compute(
         self, asked: Q, compute: Callable[[], Any], /, *args: P.args, **kwargs: P.kwargs
     ) -> Served:
-        """Look up, else compute and put. What `compute` raises passes through, unstored."""
+        """Look up, else compute and put. What `compute` raises passes through, unstored.
+
+        Raises:
+            UsageError: `compute` is a coroutine function: that is for `aget_or_compute`.
+        """
+        if inspect.iscoroutinefunction(compute):
+            raise UsageError("compute is a coroutine function: await aget_or_compute instead")
         return self._serve(self.query(self._ask(asked, *args, **kwargs)), compute)
 
     async def aget_or_compute(

@@ -17,13 +17,13 @@ import os
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from stemma.errors import StoreError, StoreUnavailable
 from stemma.stores.postgres_errors import explain, lost
 from stemma.stores.postgres_steps import Rows, Say, Steps
+from stemma.stores.postgres_trips import Async, Sync, Watch, atrip, trip
 from stemma.stores.text import Damaged, escape
 
 import psycopg  # isort: skip - after the module that says how to install it
@@ -31,8 +31,6 @@ import psycopg  # isort: skip - after the module that says how to install it
 __all__ = ["Server", "Session"]
 
 T = TypeVar("T")
-Sync = psycopg.Connection[Any]
-Async = psycopg.AsyncConnection[Any]
 
 _IDLE = psycopg.pq.TransactionStatus.IDLE
 
@@ -78,7 +76,7 @@ class _Drive:
         self.first = True
         self.result: Any = None
 
-    def start(self) -> list[Say] | None:
+    def start(self) -> Sequence[Say] | None:
         """The first trip; `None` if there is nothing to ask."""
         try:
             return [*self._opening, *next(self._steps)]
@@ -145,6 +143,7 @@ class Server:
         self._session = session
         self._most = most
         self._timeout = timeout
+        self._watch = Watch(timeout)
         self._closed = False
         self._left: list[Any] = []
         self._begin()
@@ -183,18 +182,19 @@ class Server:
                 if connection is None:
                     connection = self._connect()
                 drive = _Drive(operation(), *self._session.opening(begin, patient=patient))
+                done = False
                 try:
-                    with self._minding(connection):
-                        trip = drive.start()
-                        while trip is not None:
-                            trip = drive.go_on(_exchange(connection, trip))
-                        _finish(connection)
+                    says = drive.start()
+                    while says is not None:
+                        says = drive.go_on(trip(connection, says, None if patient else self._watch))
+                    done = True
                 except Exception as error:
                     if idle and drive.first and lost(error):
                         pool.drain()
                         continue
                     raise self._told(error) from error
-                self._give(pool, connection)
+                finally:
+                    self._give(pool, connection, sound=done)
                 result: T = drive.result
                 return result
         finally:
@@ -222,18 +222,20 @@ class Server:
                 if connection is None:
                     connection = await self._aconnect()
                 drive = _Drive(operation(), *self._session.opening(begin, patient=patient))
+                done = False
                 try:
-                    with self._minding(connection):
-                        trip = drive.start()
-                        while trip is not None:
-                            trip = drive.go_on(await _aexchange(connection, trip))
-                        _finish(connection)
+                    says = drive.start()
+                    while says is not None:
+                        replies = await atrip(connection, says, None if patient else self._watch)
+                        says = drive.go_on(replies)
+                    done = True
                 except Exception as error:
                     if idle and drive.first and lost(error):
                         pool.drain()
                         continue
                     raise self._told(error) from error
-                self._give(pool, connection)
+                finally:
+                    self._give(pool, connection, sound=done)
                 result: T = drive.result
                 return result
         finally:
@@ -256,6 +258,7 @@ class Server:
         """Begin anew in the child: the parent's connections are not its own, nor to be closed."""
         for pool in (self._threads, *self._loops.values()):
             self._left.extend(pool.idle)
+        self._watch = Watch(self._timeout)
         self._begin()
 
     def _refuse_closed(self) -> None:
@@ -274,16 +277,11 @@ class Server:
             return StoreError(f"{self._where}: a record is damaged; run a check")
         return explain(error, self._where) if isinstance(error, psycopg.Error) else error
 
-    @contextmanager
-    def _minding(self, connection: Sync | Async) -> Iterator[None]:
-        """Close the connection if anything goes wrong, whatever it is."""
-        try:
-            yield
-        except BaseException:
+    def _give(self, pool: _Pool, connection: Sync | Async, *, sound: bool) -> None:
+        """Give a connection back, or close it: in doubt, and with what was begun and not ended."""
+        if not sound or connection.pgconn.transaction_status != _IDLE:
             connection.pgconn.finish()
-            raise
-
-    def _give(self, pool: _Pool, connection: Sync | Async) -> None:
+            return
         pool.idle.append(connection)
         if self._closed:
             pool.drain()
@@ -295,7 +293,9 @@ class Server:
             pool = self._loops.pop(ended, None)
             if pool is not None:
                 pool.drain()
-        return self._loops.setdefault(loop, _LoopPool(self._most))
+        if (mine := self._loops.get(loop)) is None:
+            mine = self._loops[loop] = _LoopPool(self._most)
+        return mine
 
     def _arguments(self) -> dict[str, Any]:
         """Arguments for connecting; what the URL says of these goes before."""
@@ -319,34 +319,6 @@ class Server:
             return await psycopg.AsyncConnection.connect(autocommit=True, **self._arguments())
         except psycopg.Error as error:
             raise explain(error, self._where, connecting=True) from error
-
-
-def _exchange(connection: Sync, trip: Sequence[Say]) -> list[Rows]:
-    """Send statements together, and read their replies."""
-    cursors = []
-    with connection.pipeline():
-        for say in trip:
-            cursor = connection.cursor(binary=True)
-            cursor.execute(say.text.encode(), say.values)
-            cursors.append(cursor)
-    return [cursor.fetchall() if cursor.description else [] for cursor in cursors]
-
-
-async def _aexchange(connection: Async, trip: Sequence[Say]) -> list[Rows]:
-    """Send statements together, and read their replies."""
-    cursors = []
-    async with connection.pipeline():
-        for say in trip:
-            cursor = connection.cursor(binary=True)
-            await cursor.execute(say.text.encode(), say.values)
-            cursors.append(cursor)
-    return [await cursor.fetchall() if cursor.description else [] for cursor in cursors]
-
-
-def _finish(connection: Sync | Async) -> None:
-    """An operation that ended without a commit did nothing: what it began ends with it."""
-    if connection.pgconn.transaction_status != _IDLE:
-        connection.pgconn.exec_(b"ROLLBACK")
 
 
 _all: weakref.WeakSet[Server] = weakref.WeakSet()

@@ -1,7 +1,8 @@
 """The tables of the PostgreSQL store, how a schema is told to be ours, and the wall of rows.
 
 Texts are as `stemma.stores.text` writes them, in byte order; entries and vectors' checksums are as
-`stemma.stores.rows` packs them. `{vector}` is pgvector's type in the schema where it is installed.
+`stemma.stores.rows` packs them. What is pgvector's is named here alone, in the domains and the
+function `distance`, which gives no distance between vectors of different lengths.
 
 Every table has row-level security, forced on its owner too. Whoever has not said which tenant he
 is (`stemma.tenant`) sees no row of any table; who has, sees that tenant's. Only the role that made
@@ -13,12 +14,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from stemma.errors import ForeignDatabase, SchemaTooNew, StoreError
-from stemma.stores.postgres_steps import Say, Steps
+from stemma.stores.postgres_steps import COMMIT, Say, Steps
 
-__all__ = ["TABLES", "VERSION", "Kind", "prepare"]
+__all__ = ["TABLES", "VERSION", "prepare"]
 
 VERSION = 1
 """The version of our tables, kept in the comment on `meta`."""
@@ -30,6 +30,12 @@ HALVES = (0, 7)
 _MARK = re.compile(r"Stemma cache, schema version ([0-9]{1,9})")
 
 _TABLES = """
+CREATE DOMAIN embedding AS {vector};
+CREATE DOMAIN question AS {schema}.vector;
+CREATE FUNCTION distance(kept embedding, asked question) RETURNS double precision
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE AS 'SELECT CASE
+    WHEN {schema}.vector_dims(kept) = {schema}.vector_dims(asked)
+    THEN kept::{schema}.vector OPERATOR({schema}.<=>) asked END';
 CREATE TABLE meta (
     one boolean PRIMARY KEY DEFAULT true CHECK (one),
     sequence bigint NOT NULL, epoch bigint NOT NULL,
@@ -51,7 +57,7 @@ CREATE INDEX ON entries ("index") WHERE "index" <> '';
 CREATE TABLE vectors (
     entry text COLLATE "C" PRIMARY KEY, "group" text COLLATE "C" NOT NULL,
     tenant text COLLATE "C" NOT NULL, sequence bigint NOT NULL,
-    vector {vector} NOT NULL, checksum bigint NOT NULL
+    vector embedding NOT NULL, checksum bigint NOT NULL
 );
 CREATE INDEX ON vectors ("group");
 CREATE INDEX ON vectors (sequence);
@@ -156,20 +162,9 @@ _EXTENSION = """SELECT e.extversion, n.nspname,
     FROM (SELECT 1) one LEFT JOIN pg_extension e ON e.extname = 'vector'
     LEFT JOIN pg_namespace n ON n.oid = e.extnamespace"""
 
-_COLUMN = """SELECT t.typname, n.nspname FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
-    JOIN pg_namespace n ON n.oid = t.typnamespace
-    WHERE a.attrelid = to_regclass(%s) AND a.attname = 'vector'"""
 
-
-class Kind(NamedTuple):
-    """How vectors are kept: pgvector's type (`halfvec` or `vector`), and the schema it lies in."""
-
-    name: str
-    schema: str
-
-
-def prepare(schema: str) -> Steps[Kind]:
-    """Make the tables if the schema is empty or missing, and say how vectors are kept.
+def prepare(schema: str) -> Steps[None]:
+    """Make the tables, if the schema is empty or missing.
 
     Takes a lock that makes processes which do this at the same time queue for it.
 
@@ -181,11 +176,9 @@ def prepare(schema: str) -> Steps[Kind]:
     lock = Say("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"stemma {schema}",))
     *_, ((comment, relations, exists, database),) = yield [lock, Say(_PRESENT, (schema,) * 3)]
     if not _ours(f"the schema {schema} of {database}", comment, relations):
-        kind = yield from _extension(database)
-        yield list(_creation(schema, kind, exists=bool(exists)))
-        return kind
-    ((row, *_), _) = yield [Say(_COLUMN, (f'"{schema}".vectors',)), Say("COMMIT")]
-    return Kind(*row)
+        place, kind = yield from _extension(database)
+        yield list(_creation(schema, place, kind, exists=bool(exists)))
+    yield [COMMIT]
 
 
 def _ours(where: str, comment: str | None, relations: int) -> bool:
@@ -206,8 +199,8 @@ def _ours(where: str, comment: str | None, relations: int) -> bool:
     return True
 
 
-def _extension(database: str) -> Steps[Kind]:
-    """pgvector, installed into the database if it is not yet."""
+def _extension(database: str) -> Steps[tuple[str, str]]:
+    """Where pgvector lies, and its type for us. It is installed into the database if need be."""
     (((version, schema, available),),) = yield [Say(_EXTENSION)]
     if version is None:
         if not available:
@@ -225,25 +218,22 @@ def _extension(database: str) -> Steps[Kind]:
             f"{database} has pgvector {version}, and at least 0.6 is needed; upgrade it on the "
             "server, then: ALTER EXTENSION vector UPDATE"
         )
-    return Kind("halfvec" if numbers >= HALVES else "vector", schema)
+    return schema, "halfvec" if numbers >= HALVES else "vector"
 
 
-def _creation(schema: str, kind: Kind, *, exists: bool) -> Iterator[Say]:
+def _creation(schema: str, place: str, kind: str, *, exists: bool) -> Iterator[Say]:
     if not exists:
         yield Say(f'CREATE SCHEMA "{schema}"')
     yield Say(f"""SET LOCAL search_path = "{schema}", pg_catalog""")
-    tables = _TABLES.replace("{vector}", f'"{kind.schema}"."{kind.name}"')
+    tables = _TABLES.replace("{schema}", f'"{place}"').replace("{vector}", f'"{place}".{kind}')
     for statement in filter(str.strip, tables.split(";")):
         yield Say(statement)
     for name, seen in TABLES.items():
         yield Say(f"ALTER TABLE {name} ENABLE ROW LEVEL SECURITY")
         yield Say(f"ALTER TABLE {name} FORCE ROW LEVEL SECURITY")
-        yield Say(f"CREATE POLICY own ON {name} USING ({seen})".replace("%", "%%"))
+        yield Say(f"CREATE POLICY own ON {name} USING ({seen})")
         yield Say(
             f"CREATE POLICY every ON {name} TO CURRENT_USER "
             "USING ((SELECT current_setting('stemma.reach', true)) = 'all')"
         )
     yield Say(f"COMMENT ON TABLE meta IS 'Stemma cache, schema version {VERSION}'")
-    yield Say("COMMIT")
-
-

@@ -34,6 +34,7 @@ from stemma.stores.protocol import (
 from stemma.stores.rows import Half, unpack, unpack_lineage, unpack_vector
 from stemma.stores.rules import admit, judge
 from stemma.stores.sqlite_pages import ROW, SqlitePages, fetch, lenient, where, whole
+from stemma.stores.sqlite_vectors import gather
 from stemma.stores.text import Damaged, escape, unescape
 
 __all__ = ["SqliteStore"]
@@ -154,19 +155,12 @@ class SqliteStore:
             sequence, forgotten = whole(cursor.fetchone())
             rebuild = 0 < after < forgotten
             start = 0 if rebuild else after
-            kept = _vectors(
-                fetch(
-                    cursor,
-                    """SELECT entry, "group", vector, checksum FROM vectors
-                    WHERE sequence > ? ORDER BY sequence""",
-                    (start,),
-                )
-            )
+            ids, groups, vectors = gather(cursor, start)
             removed = fetch(cursor, _REMOVED, (start,)) if start else []
             return Changes(
-                ids=[name for name, _, _ in kept],
-                groups=[group for _, group, _ in kept],
-                vectors=[vector for _, _, vector in kept],
+                ids=ids,
+                groups=groups,
+                vectors=vectors,
                 removed=tuple((unescape(group), unescape(name)) for group, name in removed),
                 sequence=sequence,
                 rebuild=rebuild,

@@ -1,0 +1,108 @@
+"""The journal on PostgreSQL: servings, counters, and what was judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from stemma.stores.postgres_rows import escaped
+from stemma.stores.postgres_steps import COMMIT, Say, Steps
+from stemma.stores.protocol import Count, Judgement, Serving
+from stemma.stores.text import escape, unescape
+
+__all__ = ["add", "counts", "judgements", "servings"]
+
+# ruff: noqa: S608 - statements are put together from constants of this package
+
+_SERVED = """INSERT INTO servings (entry, tenant, tier, similarity, at)
+    SELECT * FROM unnest(%s::text[], %s::text[], %s::text[], %s::float8[], %s::float8[])"""
+_COUNTED = """INSERT INTO counters AS c (tenant, node, outcome, lookups, seconds, tokens)
+    SELECT tenant, node, outcome, sum(lookups), sum(seconds), sum(tokens)
+    FROM unnest(%s::text[], %s::text[], %s::text[], %s::bigint[], %s::float8[], %s::bigint[])
+    given (tenant, node, outcome, lookups, seconds, tokens) GROUP BY 1, 2, 3
+    ON CONFLICT (tenant, node, outcome) DO UPDATE SET lookups = c.lookups + excluded.lookups,
+    seconds = c.seconds + excluded.seconds, tokens = c.tokens + excluded.tokens"""
+
+
+def add(servings: Sequence[Serving], counts: Sequence[Count]) -> Steps[None]:
+    """Journal servings, and add to counters, in one trip. See `Store.journal`."""
+    yield [
+        Say("UPDATE meta SET sequence = sequence + 1"),
+        *_served(servings),
+        *_counted(counts),
+        COMMIT,
+    ]
+
+
+def counts() -> Steps[tuple[Count, ...]]:
+    """The sums of all counters. See `Store.counts`."""
+    statement = "SELECT tenant, node, outcome, lookups, seconds, tokens FROM counters"
+    (rows,) = yield [Say(statement)]
+    sums = (
+        Count(
+            tenant=unescape(tenant),
+            node=unescape(node),
+            outcome=unescape(outcome),
+            lookups=lookups,
+            seconds=seconds,
+            tokens=tokens,
+        )
+        for tenant, node, outcome, lookups, seconds, tokens in rows
+    )
+    return tuple(sorted(sums, key=lambda one: (one.tenant, one.node, one.outcome)))
+
+
+def servings(entry: str | None, limit: int) -> Steps[tuple[Serving, ...]]:
+    """Journalled servings, newest first. See `Store.servings`."""
+    (rows,) = yield [_newest("servings", "entry, tenant, tier, similarity, at", entry, limit)]
+    return tuple(
+        Serving(
+            entry=unescape(served),
+            tenant=unescape(tenant),
+            tier=unescape(tier),
+            similarity=similarity,
+            at=at,
+        )
+        for served, tenant, tier, similarity, at in rows
+    )
+
+
+def judgements(entry: str | None, limit: int) -> Steps[tuple[Judgement, ...]]:
+    """Journalled verdicts, newest first. See `Store.judgements`."""
+    columns = "entry, value, verdict, by, confidence, at"
+    (rows,) = yield [_newest("judgements", columns, entry, limit)]
+    return tuple(
+        Judgement(
+            entry=unescape(judged),
+            value=unescape(value),
+            verdict=verdict,
+            by=unescape(by),
+            confidence=confidence,
+            at=at,
+        )
+        for judged, value, verdict, by, confidence, at in rows
+    )
+
+
+def _newest(table: str, columns: str, entry: str | None, limit: int) -> Say:
+    """The newest rows of a journal, all or one entry's. Table and columns are constants."""
+    if entry is None:
+        return Say(f"SELECT {columns} FROM {table} ORDER BY number DESC LIMIT %s", (limit,))
+    return Say(
+        f"SELECT {columns} FROM {table} WHERE entry = %s ORDER BY number DESC LIMIT %s",
+        (escape(entry), limit),
+    )
+
+
+def _served(servings: Sequence[Serving]) -> Iterator[Say]:
+    if servings:
+        entries, tenants, tiers, similarities, times = zip(*servings, strict=True)
+        texts = map(escaped, (entries, tenants, tiers))
+        yield Say(_SERVED, (*texts, list(map(float, similarities)), list(map(float, times))))
+
+
+def _counted(counts: Sequence[Count]) -> Iterator[Say]:
+    if counts:
+        keys = zip(*((c.tenant, c.node, c.outcome) for c in counts), strict=True)
+        texts = [escaped(one) for one in keys]
+        lookups, seconds = [c.lookups for c in counts], [float(c.seconds) for c in counts]
+        yield Say(_COUNTED, (*texts, lookups, seconds, [c.tokens for c in counts]))

@@ -1,0 +1,55 @@
+"""Reading many vectors from SQLite: at the start of an index, all of them."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from itertools import pairwise
+from typing import Any, cast
+
+import numpy as np
+
+from stemma.stores.rows import Half, unpack_vector
+from stemma.stores.sqlite_pages import lenient
+from stemma.stores.text import Damaged
+
+__all__ = ["gather"]
+
+_AFTER = """SELECT entry, "group", vector, checksum FROM vectors
+    WHERE sequence > ? ORDER BY sequence"""
+
+
+def gather(cursor: sqlite3.Cursor, after: int) -> tuple[list[str], list[str], Sequence[Half]]:
+    """The undamaged vectors put after a sequence: their entries, groups and numbers.
+
+    Row by row into one piece of memory: a hundred thousand small objects would be slow to make,
+    and leave the process's memory in shreds.
+    """
+    try:
+        return _gather(cursor.execute(_AFTER, (after,)))
+    except sqlite3.OperationalError as error:
+        if "decode to UTF-8" not in str(error):
+            raise
+    with lenient(cursor):
+        return _gather(cursor.execute(_AFTER, (after,)))
+
+
+def _gather(rows: Iterable[Any]) -> tuple[list[str], list[str], Sequence[Half]]:
+    ids: list[str] = []
+    groups: list[str] = []
+    ends = [0]
+    known: dict[str, str] = {}
+    data = bytearray()
+    for row in rows:
+        with suppress(Damaged):
+            name, group, vector = unpack_vector(row)
+            ids.append(name)
+            groups.append(known.setdefault(group, group))
+            data += row[2]
+            ends.append(ends[-1] + len(vector))
+    numbers = np.frombuffer(data, dtype="<f2")
+    widths = set(np.diff(ends).tolist())
+    if len(widths) == 1:
+        return ids, groups, cast("Sequence[Half]", numbers.reshape(len(ids), *widths))
+    return ids, groups, [numbers[start:end] for start, end in pairwise(ends)]
