@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import secrets
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
@@ -44,7 +45,7 @@ from stemma.taking_back import report, take_back
 __all__ = ["Cache", "open"]
 
 _numbers = itertools.count(1)
-_live: weakref.WeakValueDictionary[int, Cache] = weakref.WeakValueDictionary()
+_live: weakref.WeakValueDictionary[str, Cache] = weakref.WeakValueDictionary()
 
 
 def open(  # noqa: A001 - the name users type: `stemma.open`
@@ -91,6 +92,11 @@ def open(  # noqa: A001 - the name users type: `stemma.open`
         raise TenantRequired("tenant must be a text that is not empty")
     if policy is None:
         policy = ThresholdPolicy() if threshold is None else ThresholdPolicy(threshold=threshold)
+    for name, value, kind in (("policy", policy, Policy), ("clock", clock, Clock)):
+        if value is not None and not isinstance(value, kind):
+            raise UsageError(f"{name} must be a {kind.__name__}, not {type(value).__name__}")
+    if life is not None and not isinstance(life, LifePolicy):
+        raise UsageError(f"life must be a LifePolicy, not {type(life).__name__}")
     options = Options(
         url=url,
         tenant=tenant,
@@ -140,7 +146,8 @@ class Cache:
         self.embeddings = NodeCache("embedding", embedding, self, traced=False)
         self.reranks = NodeCache("rerank", rerank, self, traced=False)
         self._finalizer = weakref.finalize(self, _close, parts)
-        _live[self._number] = self
+        self._name = secrets.token_hex(16)  # by which a pickle finds it again in its own process
+        _live[self._name] = self
         if chosen.warning:
             warnings.warn(chosen.warning, stacklevel=3)
 
@@ -150,14 +157,16 @@ class Cache:
         """Say whose calls follow, until the block ends.
 
         Args:
-            **said: `tenant`; `pool` (search that pool too); `permissions`; the labels `session`,
+            **said: `tenant` (where a run names one, that counts, unless this is said inside the
+                run); `pool` (search that pool too); `permissions`; the labels `session`,
                 `user`, `arm`, `tags`, `subject`, `writer`; every other keyword is a factor of the
                 Scope: entries made with another value of it are never served.
 
         Raises:
             UsageError: A value is of the wrong kind.
         """
-        return context.entered(self._number, context.current(self._number).using(**said))
+        before = context.current(self._number)
+        return context.entered(self._number, before.using(within=frames.current(), **said))
 
     def bypass(self) -> AbstractContextManager[Context]:
         """Keep out of the way until the block ends: nothing is read and nothing is stored."""
@@ -179,6 +188,11 @@ class Cache:
         """
         said = context.current(self._number)
         tenant = frame.tenant if frame is not None else None
+        if tenant is not None and said.tenant is not None and said.within is not None:
+            # Said inside the run that names the tenant, as by who reads a stream: nearer counts.
+            tenant = said.tenant if said.within.tenant == tenant else tenant
+        if tenant == "":
+            raise TenantRequired("the run's metadata names a tenant that is not a text")
         if tenant is None:
             tenant = said.tenant if said.tenant is not None else self._options.tenant
         if tenant is None:
@@ -334,8 +348,8 @@ class Cache:
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self  # a handle: what is copied with it goes on using the same store
 
-    def __reduce__(self) -> tuple[Callable[[int, Options], Cache], tuple[int, Options]]:
-        return _reopened, (self._number, self._options)
+    def __reduce__(self) -> tuple[Callable[[str, Options], Cache], tuple[str, Options]]:
+        return _reopened, (self._name, self._options)
 
 
 def _close(parts: Parts) -> None:
@@ -345,10 +359,10 @@ def _close(parts: Parts) -> None:
     parts.store.close()
 
 
-def _reopened(number: int, options: Options) -> Cache:
+def _reopened(name: str, options: Options) -> Cache:
     """The cache that was pickled: itself in the same process, else opened anew by its URL."""
-    alive = _live.get(number)
-    if alive is not None and alive._options == options:  # noqa: SLF001 - its own class
+    alive = _live.get(name)
+    if alive is not None:
         return alive
     if not isinstance(options.url, (str, Path)) or str(options.url) == ":memory:":
         raise StoreUnavailable("a cache in memory cannot be carried to another process")

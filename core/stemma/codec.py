@@ -29,6 +29,7 @@ MAX_PAYLOAD = 16 * 1024 * 1024
 """The largest payload that is stored or read, bytes."""
 
 MAX_DEPTH = 100
+WIDE = 1 << 63
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,7 @@ _BUILT_IN: tuple[Form, ...] = (
     Form(tag="date", kind=dt.date, dump=dt.date.isoformat, load=dt.date.fromisoformat),
     Form(tag="decimal", kind=decimal.Decimal, dump=str, load=decimal.Decimal),
     Form(tag="uuid", kind=uuid.UUID, dump=str, load=uuid.UUID),
+    Form(tag="int", kind=int, dump=hex, load=lambda v: int(v, 16)),  # only where it is wide
     Form(tag="float", kind=float, dump=repr, load=float),  # only where it is not finite
 )
 
@@ -167,14 +169,16 @@ class JsonCodec:
         return ""
 
     def _form(self, value: Any) -> Form | None:
-        if isinstance(value, float) and math.isfinite(value):
+        if isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)):
             return None
         return self._by_kind.get(type(value))
 
     def _write(self, value: Any, depth: int) -> Any:
         kind = type(value)
-        if kind is str or value is None or kind is bool or kind is int:
+        if kind is str or value is None or kind is bool:
             return value
+        if kind is int:  # what is wider than 64 bits is a float to some readers of JSON
+            return value if -WIDE <= value < WIDE else {"$": "int", "v": hex(value)}
         if depth > MAX_DEPTH:
             raise CodecError(f"the value is nested deeper than {MAX_DEPTH} levels")
         if kind is list:

@@ -7,20 +7,30 @@ into threads started with a copied context, tasks and nested calls.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from stemma.errors import TenantRequired, UsageError
 from stemma.keys import canonical
 from stemma.scope import Labels
 
+if TYPE_CHECKING:
+    from stemma.lineage.frames import Frame
+
 __all__ = ["Context", "Mode", "current", "entered"]
 
 Mode = Literal["normal", "bypass", "refresh"]
+
+
+class _Unsaid:
+    """Tells what was left out from what was given as `None`."""
+
+
+_UNSAID = _Unsaid()
 
 _LABELS = frozenset(f.name for f in dataclasses.fields(Labels))
 
@@ -29,7 +39,8 @@ _LABELS = frozenset(f.name for f in dataclasses.fields(Labels))
 class Context:
     """What `using`, `bypass` and `refresh` have said so far.
 
-    `surroundings` is one text for the permissions and the factors: all of a context that is part
+    `within` is the frame that was current when the tenant was said. `surroundings` is one text for
+    the permissions and the factors: all of a context that is part
     of a Scope besides tenant and pool.
     """
 
@@ -39,6 +50,7 @@ class Context:
     permissions: tuple[str, ...] = ()
     factors: Mapping[str, Any] = field(default_factory=dict)
     mode: Mode = "normal"
+    within: Frame | None = field(default=None, repr=False)
     surroundings: str = field(default="", init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -49,9 +61,10 @@ class Context:
     def using(
         self,
         *,
-        tenant: str | None = None,
-        pool: str | None = None,
-        permissions: tuple[str, ...] | list[str] | None = None,
+        tenant: str | _Unsaid | None = _UNSAID,
+        pool: str | _Unsaid | None = _UNSAID,
+        permissions: Iterable[str] | None = None,
+        within: Frame | None = None,
         **named: Any,
     ) -> Context:
         """This context with more said: known label names are labels, all others are factors.
@@ -60,27 +73,41 @@ class Context:
             TenantRequired: `tenant` is the empty text.
             UsageError: A tenant, pool or label is not a text.
         """
+        if tenant is None or tenant == "":
+            raise TenantRequired("tenant must be a text that is not empty; leave it out to keep it")
         for name, value in (("tenant", tenant), ("pool", pool)):
-            if value is not None and not isinstance(value, str):
-                raise UsageError(f"{name} must be a text, not {type(value).__name__}")
-        if tenant == "":
-            raise TenantRequired("tenant must not be empty")
+            if not (value is _UNSAID or (name == "pool" and value is None) or _is_name(value)):
+                raise UsageError(f"{name} must be a text that is not empty, not {value!r}")
         labels = {name: value for name, value in named.items() if name in _LABELS}
         factors = {name: value for name, value in named.items() if name not in _LABELS}
         return dataclasses.replace(
             self,
-            tenant=self.tenant if tenant is None else tenant,
-            pool=self.pool if pool is None else pool,
-            permissions=self.permissions if permissions is None else tuple(permissions),
+            tenant=self.tenant if isinstance(tenant, _Unsaid) else tenant,
+            within=self.within if isinstance(tenant, _Unsaid) else within,
+            pool=self.pool if isinstance(pool, _Unsaid) else pool,
+            permissions=self.permissions if permissions is None else _texts(permissions),
             labels=dataclasses.replace(self.labels, **_checked(labels)) if labels else self.labels,
             factors={**self.factors, **factors} if factors else self.factors,
         )
 
-    def labelled(self, tags: tuple[str, ...]) -> Labels:
-        """The labels, with further tags."""
+    def labelled(self, tags: tuple[str, ...] | str) -> Labels:
+        """The labels, with further tags; a single text is one tag."""
         if not tags:
             return self.labels
+        tags = (tags,) if isinstance(tags, str) else tags
         return dataclasses.replace(self.labels, tags=(*self.labels.tags, *tags))
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def _texts(permissions: Iterable[str]) -> tuple[str, ...]:
+    """Permissions as texts; a single text is one permission, not its letters."""
+    found = (permissions,) if isinstance(permissions, str) else tuple(permissions)
+    if not all(isinstance(one, str) for one in found):
+        raise UsageError("permissions must be texts")
+    return found
 
 
 def _checked(labels: dict[str, Any]) -> dict[str, Any]:
@@ -112,4 +139,6 @@ def entered(owner: int, context: Context) -> Iterator[Context]:
     try:
         yield context
     finally:
-        _contexts.reset(token)
+        # A generator may be closed in another context than the one in which it was begun.
+        with suppress(ValueError):
+            _contexts.reset(token)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Literal
 
@@ -23,6 +24,8 @@ from stemma.stores.protocol import Store
 __all__ = ["Fail", "Parts", "kind_of"]
 
 Fail = Literal["open", "closed"]
+
+_numbers = itertools.count(1)
 
 
 class Parts:
@@ -55,6 +58,7 @@ class Parts:
         self.listeners = Listeners()
         self.journal = Journal(store, lambda error: self.fault("journal", error))
         self.sequence = 0
+        self.number = next(_numbers)
         register(self)
 
     def saw(self, sequence: int) -> None:
@@ -77,7 +81,7 @@ class Parts:
         """The entry was read (or made) in the frame: it is a parent of what follows."""
         if frame is None:
             return
-        frame.read(Read("entry", entry.id, {id(self): sequence}, None, entry.value, said))
+        frame.read(Read("entry", entry.id, {self.number: sequence}, None, entry.value, said))
         if entry.node == "hop":
             frame.steps.append(entry.id)
 

@@ -108,7 +108,7 @@ class Putting:
         own = query.key.id
         traced = None
         if frame is not None:
-            traced = frame.trace(id(self._parts), query.prompt, own, encoded.text)
+            traced = frame.trace(self._parts.number, query.prompt, own, encoded.text)
         if traced is not None and not traced.complete:
             raise StemmaError(
                 "the frame read more than can be recorded; its lineage would be untrue"

@@ -28,6 +28,8 @@ def take_back(
     known = {field.name for field in fields(Selector)}
     if unknown := sorted(set(named) - known):
         raise UsageError(f"cannot recall by {', '.join(unknown)}; by {', '.join(sorted(known))}")
+    if unnamed := sorted(name for name, value in named.items() if value is None):
+        raise UsageError(f"{', '.join(unnamed)} is None; leave out what is not meant")
     act = _Recalling(parts.store, Selector(**named), parts.clock.now(), dry_run, cascade)
     recall: Recall = yield Ask(act, "recall")
     parts.saw(recall.sequence)

@@ -37,6 +37,9 @@ __all__ = ["LLMCache", "Sampling"]
 
 Sampling = Literal["exact", "never", "meaning"]
 
+SAME = 256
+"""Equal calls under way that are remembered."""
+
 TICKETS = 10_000
 """Calls under way that are remembered between lookup and update."""
 
@@ -223,6 +226,8 @@ class LLMCache(BaseCache):
     def _remember(self, prompt: str, llm_string: str, ticket: Ticket) -> None:
         with self._lock:
             waiting = self._tickets.setdefault((prompt, llm_string), [])
+            # A call that failed never comes for its ticket; its frame has been closed since.
+            waiting[:] = [one for one in waiting[-SAME:] if not _over(one[1])]
             waiting.append((frames.lane(), ticket))
             if len(self._tickets) > TICKETS:
                 self._tickets.popitem(last=False)
@@ -232,6 +237,8 @@ class LLMCache(BaseCache):
         ticket = self._recalled_ticket(prompt, llm_string)
         if not isinstance(return_val, Sequence) or refused(return_val) is not None:
             return None
+        if ticket is not None and not self._is_callers(ticket):
+            ticket = None
         made = None if is_chat(prompt) else runs.made_in(return_val)
         if ticket is not None and (
             made is None or made.tenant in (None, ticket.query.scope.tenant)
@@ -240,6 +247,13 @@ class LLMCache(BaseCache):
         query = self._query(prompt, llm_string, made)
         return None if query is None else _late_ticket(self.cache, query)
 
+    def _is_callers(self, ticket: Ticket) -> bool:
+        """Whether the ticket is of the tenant whose call this is, as far as that can be told."""
+        frame = frames.current()
+        if frame is None or frame.tenant is None:
+            return True
+        return frame.tenant == ticket.query.scope.tenant
+
     def _recalled_ticket(self, prompt: str, llm_string: str) -> Ticket | None:
         """Lookup and update of one call run in one thread or task: that tells equal calls apart."""
         lane = frames.lane()
@@ -247,13 +261,22 @@ class LLMCache(BaseCache):
             waiting = self._tickets.get((prompt, llm_string))
             if not waiting:
                 return None
-            mine = [place for place, (where, _) in enumerate(waiting) if where == lane]
-            if not mine and len(waiting) > 1:
+            mine = [
+                place
+                for place, (where, ticket) in enumerate(waiting)
+                if where == lane and not _over(ticket)
+            ]
+            if not mine and (len(waiting) > 1 or _over(waiting[0][1])):
                 return None
             _, ticket = waiting.pop(mine[0] if mine else 0)
             if not waiting:
                 del self._tickets[prompt, llm_string]
             return ticket
+
+
+def _over(ticket: Ticket) -> bool:
+    frame = ticket.query.frame
+    return frame is not None and frame.closed
 
 
 def _source_texts(frame: Frame | None) -> Iterator[str]:
@@ -264,7 +287,7 @@ def _source_texts(frame: Frame | None) -> Iterator[str]:
 def _late_ticket(cache: Cache, query: Query) -> Ticket:
     """A ticket for an update without a lookup: what was recalled since its frame began counts."""
     parts = cache.engine.parts
-    began = query.frame.began.get(id(parts), 0) if query.frame is not None else 0
+    began = query.frame.began.get(parts.number, 0) if query.frame is not None else 0
     return Ticket(query=query, sequence=began, started=parts.clock.monotonic())
 
 

@@ -328,8 +328,9 @@ class Runs(BaseCallbackHandler):
 
 
 def _named_tenant(metadata: Mapping[str, Any] | None) -> str | None:
+    """The tenant that a run names; the empty text, which nobody is, where that is no text."""
     named = metadata.get("tenant") if metadata else None
-    return named if isinstance(named, str) and named != "" else None
+    return named if named is None or isinstance(named, str) else ""
 
 
 def _root_frame(tenant: str | None) -> Frame:
@@ -367,7 +368,7 @@ def _nested(
     if branch is not None:  # of a graph's nodes, those that run together have the same tag
         batch = (parent_id, branch if branch.startswith("graph:") else "")
     elif lane != parent.lane and not step:
-        batch = parent_id
+        batch = ("task", parent_id, lane[1]) if lane[1] else parent_id
     frame = Frame(above, exports=True, batch=batch, tenant=tenant, of_run=True)
     return _Run(frame, owns=True, lane=lane)
 

@@ -13,10 +13,13 @@ from stemma.lineage.frames import MAX_READS, Read
 class Ledger:
     def __init__(self, sequence: int = 0) -> None:
         self.sequence = sequence
+        self.number = -1 - len(NUMBERS)
+        NUMBERS.append(self.number)
 
 
+NUMBERS: list[int] = []
 LEDGER = Ledger()
-ME = id(LEDGER)
+ME = LEDGER.number
 
 
 def entry(name: str, text: str = "", at: int = 1, ledger: int = ME) -> Read:
@@ -185,9 +188,9 @@ def test_spending_counts_in_every_frame_above():
 def test_marks_are_taken_from_every_live_ledger():
     ledger = Ledger(sequence=9)
     frames.register(ledger)
-    assert frames.marks()[id(ledger)] == 9
+    assert frames.marks()[ledger.number] == 9
     ledger.sequence = 11
-    assert Frame().began[id(ledger)] == 11
+    assert Frame().began[ledger.number] == 11
 
 
 @pytest.mark.parametrize("exports", [True, False])

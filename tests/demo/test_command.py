@@ -35,7 +35,7 @@ def test_it_asks_an_endpoint_keeps_the_cache_and_writes_its_figures(docs, reader
     endpoint = ("--base-url", "http://localhost:9/v1", "--model", "none")
     code, page = typed("demo", "--docs", docs, *endpoint, "--db", db, "--json", figures)
     assert code == 0, page
-    assert "those, and only those, were computed anew" in page
+    assert "exactly these were computed anew" in page
     told = json.loads(figures.read_text(encoding="utf-8"))
     assert told["documents"] == 5
     assert len(reader.prompts) >= 5

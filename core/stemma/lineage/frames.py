@@ -45,8 +45,12 @@ MIN_OBSERVED = 16
 
 
 class Ledger(Protocol):
-    """Something with a sequence number: an engine over a store."""
+    """Something with a sequence number: an engine over a store.
 
+    `number` is one that no other ledger of the process ever has.
+    """
+
+    number: int
     sequence: int
 
 
@@ -65,7 +69,7 @@ def register(ledger: Ledger) -> None:
 def marks() -> dict[int, int]:
     """The sequence numbers known now, by ledger. Take them before reading anything outside."""
     alive = [ledger for reference in _ledgers if (ledger := reference()) is not None]
-    return {id(ledger): ledger.sequence for ledger in alive}
+    return {ledger.number: ledger.sequence for ledger in alive}
 
 
 # Not frozen: one is made at every hit, and freezing triples what that costs.
@@ -239,7 +243,7 @@ class Frame:
         child, above = self, self.parent
         while above is not None:
             for item in above.reads[: child.limit]:
-                if item.batch is None or item.batch != child.batch:
+                if not _apart(item.batch, child.batch):
                     yield item
             child, above = above, above.parent
 
@@ -247,7 +251,7 @@ class Frame:
         """The lineage of a value stored now in one ledger.
 
         Args:
-            ledger: The `id` of the engine that stores.
+            ledger: The number of the ledger that stores.
             prompt: Texts in which reads are recognised; those found are observed edges.
             own: The id of the entry to be stored, which is not its own parent.
             said: The value's own text: what was read before and is passed on in it is observed,
@@ -263,6 +267,19 @@ class Frame:
                 builder.add(item, "observed")
         complete = max(len(self.reads), len(self.root.tree)) <= MAX_READS
         return builder.done(complete=complete)
+
+
+def _apart(one: Hashable | None, other: Hashable | None) -> bool:
+    """Whether two belong to siblings that run side by side.
+
+    Siblings known by their tasks, as `("task", what they have in common, the task)`, are apart
+    only in different tasks: what one task awaits, it awaits one after the other.
+    """
+    if one is None or other is None:
+        return False
+    if isinstance(one, tuple) and isinstance(other, tuple) and one[:1] == other[:1] == ("task",):
+        return bool(one[1] == other[1] and one[2] != other[2])
+    return one == other
 
 
 def _of_batch(item: Read, batch: Hashable) -> Read:

@@ -343,8 +343,7 @@ class NodeCache(Generic[Q, P]):
         admit: Admit | None = None,
         priced: Priced | None = None,
     ) -> Served:
-        kind = _AsyncComputation if inspect.iscoroutinefunction(compute) else _Computation
-        computation = kind(query, compute)
+        computation = _AsyncComputation(query, compute)
         return await arun(
             self._engine.get_or_compute(query, computation, admit=admit, priced=priced)
         )
@@ -363,15 +362,29 @@ class _Computation:
         self._function = function
 
     def compute(self) -> Any:
-        if self._frame is None or self._frame is frames.current():
-            return self._function()
-        with frames.within(self._frame):
-            return self._function()
+        try:
+            if self._frame is None or self._frame is frames.current():
+                return self._function()
+            with frames.within(self._frame):
+                return self._function()
+        except StopIteration as error:  # it would end the steps, or be lost in a future
+            raise RuntimeError("the computation raised StopIteration") from error
 
 
 class _AsyncComputation(_Computation):
+    """As above, on an event loop: awaits what the function gives, or runs it in a thread."""
+
     async def acompute(self) -> Any:
+        import asyncio  # noqa: PLC0415 - whoever gets here has loaded it; importing Stemma need not
+
+        called = getattr(self._function, "__call__", None)  # noqa: B004 - an object's own method
+        if inspect.iscoroutinefunction(self._function) or inspect.iscoroutinefunction(called):
+            given = self.compute()
+        else:
+            given = await asyncio.to_thread(self.compute)
+        if not inspect.isawaitable(given):
+            return given
         if self._frame is None or self._frame is frames.current():
-            return await self._function()
+            return await given
         with frames.within(self._frame):
-            return await self._function()
+            return await given

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from openai import OpenAIError
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 import stemma
 from stemma.embedders.local import LocalEmbedder
-from stemma.errors import UsageError
+from stemma.errors import StemmaError, UsageError
 from stemma_langchain.demo.chain import build
 from stemma_langchain.demo.corpus import Corpus, folder_corpus, networkx_corpus, questions
 from stemma_langchain.demo.report import show
@@ -54,7 +55,12 @@ def demo(  # noqa: PLR0917 - a command's options, given by name
         out.print(f"left out: {skipped.id} ({skipped.reason})", style="dim", markup=False)
     with ExitStack() as stack:
         endpoint = _endpoint(stack, base_url, model, api_key, out)
-        story = _told(stack, corpus, endpoint, db, out)
+        try:
+            story = _told(stack, corpus, endpoint, db, out)
+        except OpenAIError as error:
+            raise StemmaError(
+                f"the endpoint {endpoint.base_url} did not answer: {error}"
+            ) from error
     show(story, out)
     if json_file is not None:
         json_file.write_text(json.dumps(story.as_json(), indent=2), encoding="utf-8")

@@ -22,6 +22,12 @@ def show(story: Story, out: Console) -> None:
         f"\n[bold]{escape(story.corpus)}[/bold]: {story.documents} documents, "
         f"{story.chunks} chunks, indexed in {story.indexing:.1f} s\n"
     )
+    first = story.phase("cold").asked[0]
+    out.print(f"[bold]asked[/bold]    {escape(first.question)}")
+    out.print(f"[bold]answered[/bold] {escape(first.answer.strip())}")
+    out.print(
+        "(a very small model's own words: what counts here is when it is asked)\n", style="dim"
+    )
     out.print(_phases(story))
     out.print(_nodes(story))
     _reasons(story, out)
@@ -45,8 +51,10 @@ def _phases(story: Story) -> Table:
             str(len(phase.computed)),
             _time(phase.median),
         )
-    cold, warm = story.phase("cold").median, story.phase("again").median
-    table.caption = f"cold against warm: {cold / warm:,.0f} times faster"
+    cold, again, near = (story.phase(name).median for name in ("cold", "again", "reworded"))
+    table.caption = (
+        f"again: {cold / again:,.0f} times faster than cold; reworded: {cold / near:,.0f} times"
+    )
     return table
 
 
@@ -92,8 +100,8 @@ def _edit(story: Story, out: Console) -> None:
     for question in edit.questions:
         out.print(f"  taken back: {escape(question)}")
     same = set(after.computed) == set(edit.questions)
-    verdict = "those, and only those," if same else "NOT exactly those"
-    out.print(f"  asked again: {verdict} were computed anew ({len(after.computed)})")
+    verdict = "exactly these" if same else "NOT exactly these"
+    out.print(f"  asked again by {FIRST}: {verdict} were computed anew ({len(after.computed)})")
 
 
 def _tenants(story: Story, out: Console) -> None:
