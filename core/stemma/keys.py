@@ -38,6 +38,9 @@ __all__ = ["canonical", "digest", "digest_text"]
 MAX_DEPTH = 64
 """Nesting beyond this is refused: it would be an attack or a cycle."""
 
+_MAX_BITS = 2_048
+"""Python refuses to write longer integers in decimal, from a limit that a process may set."""
+
 _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 
@@ -62,7 +65,15 @@ def canonical(value: Any) -> str:
     Raises:
         UnkeyableValue: The value, or something in it, has no stable form; says where.
     """
-    return _line(_plain(value, "value", 0))
+    try:
+        return _line(_plain(value, "value", 0))
+    except UnkeyableValue:
+        raise
+    except Exception as error:  # whatever a foreign object raises while it is read
+        raise UnkeyableValue(
+            f"the value cannot be read: {type(error).__name__}; "
+            "pass plain values, a dataclass or a pydantic model"
+        ) from error
 
 
 def _line(plain: Any) -> str:
@@ -88,8 +99,10 @@ def _told_apart(plain: Any) -> Any:
 
 def _plain(value: Any, where: str, depth: int) -> Any:
     kind = type(value)
-    if kind is str or kind is bool or value is None or kind is int:
+    if kind is str or kind is bool or value is None:
         return value
+    if kind is int:
+        return value if value.bit_length() <= _MAX_BITS else {"$int": f"{value:x}"}
     if depth > MAX_DEPTH:
         raise UnkeyableValue(f"{where} is nested deeper than {MAX_DEPTH} levels")
     if kind is float:
@@ -121,18 +134,58 @@ def _mapping(value: Mapping[Any, Any], where: str, depth: int) -> Any:
 def _array(value: np.ndarray[Any, Any], where: str) -> Any:
     if value.dtype.hasobject:
         raise UnkeyableValue(f"{where} is a NumPy array of objects; convert it to plain values")
+    if isinstance(value, np.ma.MaskedArray):
+        raise UnkeyableValue(f"{where} is a masked NumPy array; fill it before")
+    kind = value.dtype.str if value.dtype.names is None else value.dtype.descr
     data = blake2b(np.ascontiguousarray(value).tobytes(), digest_size=16).hexdigest()
-    return {"$array": [value.dtype.str, list(value.shape), data]}
+    return {"$array": [kind, list(value.shape), data]}
+
+
+def _scalar(value: np.generic, where: str, depth: int) -> Any:
+    if value.dtype.names is not None:
+        return _array(np.asarray(value), where)
+    item = value.item()
+    if isinstance(value, (np.datetime64, np.timedelta64)) and (item is None or type(item) is int):
+        # Without its unit, such a time would be a number; "not a time" would be None.
+        return {"$scalar": [value.dtype.str, str(value)]}
+    if isinstance(value, np.longdouble) and isinstance(item, np.generic):
+        near = float(value)
+        exact = near == value or np.isnan(value)
+        return _number(near) if exact else {"$longdouble": np.format_float_scientific(value)}
+    if isinstance(item, np.generic):
+        raise UnkeyableValue(f"{where} is a {_name(type(value))}, which has no stable key")
+    return _plain(item, where, depth + 1)
+
+
+def _decimal(value: decimal.Decimal) -> str:
+    """Exact, whatever the precision of the context; '1.50' is '1.5'."""
+    sign, digits, exponent = value.as_tuple()
+    written = "".join(map(str, digits))
+    minus = "-" if sign else ""
+    if isinstance(exponent, str):  # infinite, or not a number
+        return f"{minus}{exponent}{written}"
+    kept = written.rstrip("0")
+    return f"{minus}{kept}E{exponent + len(written) - len(kept)}" if kept else "0"
+
+
+def _moment(value: dt.datetime | dt.time) -> Any:
+    return [value.isoformat(), value.fold] if value.fold else value.isoformat()
+
+
+def _span(value: dt.timedelta) -> list[int]:
+    # A subclass may be finer than the microsecond.
+    finer = getattr(value, "nanoseconds", 0)
+    return [value.days, value.seconds, value.microseconds, *([finer] if finer else [])]
 
 
 _FORMS: tuple[tuple[type, str, Callable[[Any], Any]], ...] = (
     (bytes, "bytes", lambda v: base64.b64encode(v).decode("ascii")),
     (bytearray, "bytes", lambda v: base64.b64encode(v).decode("ascii")),
-    (dt.datetime, "datetime", dt.datetime.isoformat),
+    (dt.datetime, "datetime", _moment),
     (dt.date, "date", dt.date.isoformat),
-    (dt.time, "time", dt.time.isoformat),
-    (dt.timedelta, "timedelta", lambda v: [v.days, v.seconds, v.microseconds]),
-    (decimal.Decimal, "decimal", lambda v: str(v.normalize())),
+    (dt.time, "time", _moment),
+    (dt.timedelta, "timedelta", _span),
+    (decimal.Decimal, "decimal", _decimal),
     (uuid.UUID, "uuid", str),
     (pathlib.PurePath, "path", lambda v: v.as_posix()),
     (complex, "complex", lambda v: [repr(v.real), repr(v.imag)]),
@@ -143,16 +196,23 @@ def _name(kind: type) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
+def _base(value: str | float) -> str | float:
+    """The content of a subclass (NumPy's float64 too), not what its own methods say it is."""
+    if isinstance(value, str):
+        return str.__str__(value)
+    return int.__int__(value) if isinstance(value, int) else float.__float__(value)
+
+
 def _special(value: Any, where: str, depth: int) -> Any:
     if isinstance(value, enum.Enum):
-        return {"$enum": [_name(type(value)), value.name]}
-    if isinstance(value, (str, bool, int, float)):  # subclasses, NumPy's float64 among them
-        base = next(b for b in (str, bool, int, float) if isinstance(value, b))
-        return _plain(base(value), where, depth)
+        return {"$enum": [_name(type(value)), value.name or value.value]}
+    # Subclasses, NumPy's float64 among them: their content, not what their own methods say.
+    if isinstance(value, (str, int, float)):
+        return _plain(_base(value), where, depth + 1)
     if isinstance(value, np.ndarray):
         return _array(value, where)
     if isinstance(value, np.generic):
-        return _plain(value.item(), where, depth)
+        return _scalar(value, where, depth)
     if isinstance(value, (list, tuple)):
         return _plain(list(value), where, depth)
     if isinstance(value, AbstractSet):
@@ -174,7 +234,10 @@ def _fields(value: Any) -> dict[str, Any] | None:
         return None
     if dataclasses.is_dataclass(value):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    if hasattr(type(value), "model_fields") and hasattr(value, "model_dump"):
-        dumped: dict[str, Any] = value.model_dump()
-        return dumped
-    return None
+    declared = getattr(type(value), "model_fields", None)
+    if not isinstance(declared, Mapping) or not hasattr(value, "model_dump"):
+        return None
+    # Not its dump, which drops excluded fields and the classes of what it holds.
+    extra = getattr(value, "__pydantic_extra__", None)
+    fields = {name: getattr(value, name) for name in declared}
+    return fields if extra is None else fields | extra

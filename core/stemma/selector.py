@@ -7,7 +7,6 @@ from dataclasses import dataclass, fields
 
 from stemma.entry import Entry, Lineage, Source
 from stemma.errors import UsageError
-from stemma.scope import NODES
 
 __all__ = ["Selector"]
 
@@ -49,8 +48,6 @@ class Selector:
         for name, value in parts.items():
             if not isinstance(value, str):
                 raise UsageError(f"{name} must be a text, not {type(value).__name__}")
-        if self.node is not None and self.node not in NODES:
-            raise UsageError(f"unknown node {self.node!r}; one of {', '.join(NODES)}")
 
     def parts(self) -> Mapping[str, str]:
         """The parts that are set, by name."""

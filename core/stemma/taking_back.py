@@ -10,6 +10,7 @@ from stemma.entry import Verdict
 from stemma.errors import UsageError
 from stemma.outcome import Recall
 from stemma.parts import Parts
+from stemma.scope import NODES
 from stemma.selector import Selector
 from stemma.stores.protocol import Judgement, Store
 
@@ -30,6 +31,8 @@ def take_back(
         raise UsageError(f"cannot recall by {', '.join(unknown)}; by {', '.join(sorted(known))}")
     if unnamed := sorted(name for name, value in named.items() if value is None):
         raise UsageError(f"{', '.join(unnamed)} is None; leave out what is not meant")
+    if (node := named.get("node", NODES[0])) not in NODES:
+        raise UsageError(f"unknown node {node!r}; one of {', '.join(NODES)}")
     act = _Recalling(parts.store, Selector(**named), parts.clock.now(), dry_run, cascade)
     recall: Recall = yield Ask(act, "recall")
     parts.saw(recall.sequence)

@@ -159,3 +159,11 @@ def test_special_values_keep_their_type():
     ):
         back = CODEC.decode(CODEC.encode(value).payload)
         assert (back, type(back)) == (value, type(value))
+
+
+@pytest.mark.parametrize("number", [2**63 - 1, -(2**63), 2**63, 2**70, -(2**200)])
+def test_an_integer_of_any_width_comes_back_as_it_was(number):
+    codec = JsonCodec()
+    told = codec.decode(codec.encode({"n": [number]}).payload)
+    assert told == {"n": [number]}
+    assert type(told["n"][0]) is int

@@ -520,3 +520,52 @@ def test_a_clock_that_jumps_makes_no_age_negative(cache, do, clock, model):
     clock.jump(-3600)
     assert do(cache.answers.lookup, ASK).age == 0
     assert isinstance(clock, ManualClock)
+
+
+async def _fetched(word: str) -> str:
+    return word
+
+
+class _Fetching:
+    async def __call__(self) -> str:
+        return "fetched by an object"
+
+
+@pytest.mark.parametrize(
+    ("compute", "value"),
+    [(lambda: _fetched("fetched"), "fetched"), (_Fetching(), "fetched by an object")],
+    ids=["lambda", "object"],
+)
+async def test_what_hands_back_an_awaitable_is_awaited(cache, compute, value):
+    assert (await cache.answers.aget_or_compute(ASK, compute)).value == value
+    assert (await cache.answers.alookup(ASK)).value == value
+
+
+def test_a_computation_that_raises_stop_iteration_says_so(cache, do):
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        do(cache.answers.get_or_compute, ASK, lambda: next(iter(())))
+    assert not do(cache.answers.lookup, ASK).hit
+
+
+def test_permissions_written_as_one_text_are_one_permission(cache, do, model):
+    with cache.using(permissions="team-12"):
+        do(cache.answers.get_or_compute, ASK, model)
+    with cache.using(permissions="team-21"):
+        assert do(cache.answers.lookup, ASK).reason == "cold"
+    with cache.using(permissions=["team-12"]):
+        assert do(cache.answers.lookup, ASK).hit
+
+
+@pytest.mark.parametrize(
+    "named", [{"tenant": "me", "source": None}, {"node": "answr"}, {"tenant": 5}, {"bogus": "x"}]
+)
+def test_a_recall_that_names_nothing_known_is_refused_and_takes_nothing(cache, do, model, named):
+    do(cache.answers.get_or_compute, ASK, model)
+    with pytest.raises(stemma.UsageError):
+        do(cache.recall, **named)
+    assert do(cache.answers.lookup, ASK).hit
+
+
+def test_a_tag_written_as_one_text_is_one_tag(cache, do, model):
+    do(cache.answers.get_or_compute, ASK, model, tags="vip")
+    assert len(do(cache.recall, tag="vip", dry_run=True)) == 1

@@ -9,9 +9,11 @@ import json
 import pathlib
 import subprocess
 import sys
+import types
 import uuid
 
 import numpy as np
+import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -154,3 +156,90 @@ def test_keys_do_not_depend_on_the_hash_seed():
         for seed in ("0", "1", "77")
     }
     assert seen == {digest({"b": {1, 2, "x"}, "a": frozenset("hello")}, uuid.UUID(int=5)) + "\n"}
+
+
+class Filter(pydantic.BaseModel):
+    """A model that holds nothing, and is subclassed."""
+
+
+class ByUser(Filter):
+    user: str
+
+
+class ByOwner(Filter):
+    user: str
+
+
+class Query(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(extra="allow")
+    filter: Filter
+    secret: str = pydantic.Field(default="", exclude=True)
+
+
+class Raising:
+    """A model whose field raises."""
+
+    model_fields = types.MappingProxyType({"user": None})
+    model_dump = None
+
+    @property
+    def user(self):
+        raise RuntimeError
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        (Query(filter=ByUser(user="ada")), Query(filter=ByUser(user="max"))),
+        (Query(filter=ByUser(user="ada")), Query(filter=ByOwner(user="ada"))),
+        (Query(filter=Filter(), secret="a"), Query(filter=Filter(), secret="b")),
+        (Query(filter=Filter(), more=1), Query(filter=Filter(), more=2)),
+        (decimal.Decimal("1" + "0" * 30 + "1"), decimal.Decimal("1" + "0" * 30 + "2")),
+        (decimal.Decimal("NaN"), decimal.Decimal("sNaN")),
+        (decimal.Decimal("Infinity"), decimal.Decimal("-Infinity")),
+        (np.zeros(2, dtype=[("a", "i4")]), np.zeros(2, dtype=[("b", "i4")])),
+        (np.zeros(1, dtype=[("a", "i4")])[0], np.zeros(1, dtype=[("b", "i4")])[0]),
+        (np.datetime64("NaT"), None),
+        (np.datetime64(5, "ns"), 5),
+        (dt.time(2, 30), dt.time(2, 30, fold=1)),
+    ],
+)
+def test_no_detail_of_a_value_is_lost(a, b):
+    assert canonical(a) != canonical(b)
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        (decimal.Decimal("-0.00"), decimal.Decimal(0)),
+        (decimal.Decimal(100), decimal.Decimal("1E2")),
+        (decimal.Decimal("sNaN"), decimal.Decimal("sNaN")),
+        (np.longdouble(1), 1),
+        (Query(filter=ByUser(user="ada")), Query(filter=ByUser(user="ada"))),
+    ],
+)
+def test_odd_values_are_stable(a, b):
+    assert canonical(a) == canonical(b)
+
+
+def cycle() -> list:
+    found: list = []
+    found.extend([found, found])
+    return found
+
+
+@pytest.mark.parametrize(
+    "value",
+    [cycle(), np.clongdouble(1), Raising(), Query.model_construct(), np.ma.masked_array([1])],
+    ids=["cycle", "clongdouble", "raising", "no fields", "masked"],
+)
+def test_odd_objects_are_refused_and_raise_nothing_else(value):
+    with pytest.raises(UnkeyableValue):
+        canonical(value)
+
+
+def test_integers_of_any_length_have_a_key():
+    """Python refuses to write more than 4300 digits."""
+    big = 10**5000
+    assert len({canonical(value) for value in (big, big + 1, -big)}) == 3
+    assert canonical(big) == canonical(10**5000)

@@ -776,3 +776,28 @@ async def test_tasks_that_ask_at_once_share_one_run(cache):
     go.set()
     assert await asyncio.gather(*tasks) == ["x"] * 4
     assert len(CALLS) == 1
+
+
+@pytest.mark.parametrize("tenant", [1, "", ["a"], b"x"])
+def test_a_tenant_that_is_no_text_is_nobody_s_and_the_default_is_not_taken(cache, tenant):
+    chain = CachedChain(cache, RunnableLambda(called))
+    chain.invoke("a question")
+    with pytest.warns(RuntimeWarning, match="tenant"):
+        chain.invoke("a question", {"metadata": {"tenant": tenant}})
+    assert CALLS == ["a question"] * 2
+
+
+def test_a_tenant_said_inside_an_open_stream_is_the_one_that_is_served(cache):
+    def parts(_):
+        yield from "abc"
+
+    chain = CachedChain(cache, RunnableLambda(called) | RunnableGenerator(parts))
+    with cache.using(tenant="acme"):
+        cache.answers.get_or_compute("turnover?", lambda: "acme's")
+    stream = chain.stream("a question", {"metadata": {"tenant": "acme"}})
+    next(stream)
+    with cache.using(tenant="globex"):
+        served = cache.answers.get_or_compute("turnover?", lambda: "globex's")
+    assert list(stream)
+    assert served.value == "globex's"
+    assert served.stored.entry.tenant == "globex"

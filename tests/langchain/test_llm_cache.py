@@ -916,3 +916,15 @@ def test_nothing_is_warned_of_in_ordinary_use(cache):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         ask(Model(cache=LLMCache(cache)), "invoke", ASKED, REWORDED)
+
+
+def test_a_call_that_failed_leaves_nothing_to_the_next_tenant(cache):
+    """The ticket of a failed call is not what the next call of the same prompt is stored under."""
+    failing = RuntimeError("rate limit")
+    model = Model(cache=LLMCache(cache), replies=(failing, AIMessage("b's"), AIMessage("a's")))
+    of_a, of_b = ({"metadata": {"tenant": name}} for name in ("a", "b"))
+    with pytest.raises(RuntimeError, match="rate limit"):
+        model.invoke(ASKED, of_a)
+    assert model.invoke(ASKED, of_b).content == "b's"
+    assert model.invoke(ASKED, of_a).content == "a's"
+    assert model.invoke(ASKED, of_b).content == "b's"

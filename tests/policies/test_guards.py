@@ -271,3 +271,43 @@ def test_odd_texts_are_compared(text):
 
 def test_composed_and_decomposed_letters_are_the_same():
     assert guard("Où est le café ?", "Où est le cafe\u0301 ?") is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "stored"),
+    [
+        ("Is 1,5 mg safe?", "Is 15 mg safe?"),
+        ("Is 0,125 mg safe?", "Is 125 mg safe?"),
+        ("Which rows have price > 100?", "Which rows have price < 100?"),
+        ("rows where age >= 18", "rows where age <= 18"),
+        ("rows where age = 18", "rows where age != 18"),
+        ("what does a && b do", "what does a || b do"),
+        ("what does a & b do in C", "what does a | b do in C"),
+        ("regex for [abc]", "regex for [^abc]"),
+        ("what does i++ do", "what does i-- do"),
+        ("Must I pay first?", "May I pay first?"),
+        ("Should I pay first?", "Must I pay first?"),
+        ("What is your refund policy?", "What is my refund policy?"),
+        ("How old is his daughter?", "How old is her daughter?"),
+        ("Is he allowed to drive?", "Is she allowed to drive?"),
+        ("Compare Polish and English", "Compare polish and English"),
+    ],
+)
+def test_small_signs_and_words_tell_questions_apart(asked, stored):
+    objection = guard(asked, stored)
+    assert objection is not None
+    assert objection == guard(stored, asked)
+
+
+@pytest.mark.parametrize(
+    ("asked", "stored"),
+    [
+        ("Is 1,5 mg safe?", "Is 1.5 mg safe?"),
+        ("Is 1,00,000 rupees enough?", "Is 100000 rupees enough?"),
+        ("rows where age ≥ 18", "rows where age >= 18"),
+        ("Can I pay first?", "May I pay first?"),
+        ("What is my refund?", "What is the refund?"),
+    ],
+)
+def test_small_signs_and_words_that_agree_pass(asked, stored):
+    assert guard(asked, stored) is None

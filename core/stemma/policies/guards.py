@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from stemma.policies.signs import clash
 from stemma.policies.symbols import Symbols, symbols
 from stemma.policies.vocabulary import GENERIC, ROLES, canonical, listed, opposites
 
@@ -172,6 +173,9 @@ _REVERSED = {"to": "from", "into": "from", "from": "to", "before": "after", "aft
 def _words(one: Symbols, other: Symbols) -> str:
     if one.script != other.script:
         return "another script"
+    marked = clash(one.text, other.text)
+    if marked:
+        return marked
     ours, theirs = _differing(one, other)
     if ours.isdisjoint(_GENERIC) or theirs.isdisjoint(_GENERIC):
         ours, theirs = ours - _GENERIC, theirs - _GENERIC

@@ -104,15 +104,21 @@ _HAN_SCALES = {"十": 10, "百": 100, "千": 1_000, "万": 10_000, "亿": 100_00
 HAN_NUMERAL = "[〇零一二两三四五六七八九十百千万亿]"
 
 _LONGEST = 40
+_GROUPED = re.compile(r"(?!0)\d+(?:,\d{2,3})*,\d{3}")
 _DATE = re.compile(r"(\d{4})[-/.年](\d{1,2})[-/.月](\d{1,2})")
 _CLOCK = re.compile(r"(\d{1,2})(?::(\d{2}))?(?::(\d{2}))?\s*(?:([ap])\.?m)?", re.IGNORECASE)
 
 
 def digits(text: str) -> str:
-    """A number in digits without its separators: '1,000.0' is '1000', '3.80' stays '3.80'."""
-    plain = text.replace(",", "")
-    sign = "-" if plain[0] in "-−" else ""
-    plain = plain.lstrip("-−")
+    """A number in digits without its separators: '1,000.0' is '1000', '3.80' stays '3.80'.
+
+    A comma before exactly three digits at the end separates thousands, also in the Indian way
+    ('1,00,000'); any other is a decimal comma ('1,5', '0,125').
+    """
+    sign = "-" if text[0] in "-−" else ""
+    plain = text.lstrip("-−").rstrip(",")
+    grouped = _GROUPED.fullmatch(plain.partition(".")[0])
+    plain = plain.replace(",", "" if grouped else ".")
     if plain.count(".") > 1:
         return plain
     whole, _, fraction = plain.partition(".")
