@@ -10,16 +10,20 @@ from typing import Any
 
 from stemma import digest
 
-__all__ = ["CALLABLES", "describe_callable"]
+__all__ = ["CALLABLES", "describe_callable", "describe_reduced"]
 
 CALLABLES = (
     types.FunctionType,
     types.MethodType,
     types.BuiltinFunctionType,
     types.MethodWrapperType,
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+    types.ClassMethodDescriptorType,
     functools.partial,
+    type(functools.lru_cache(len)),
 )
-"""Functions, methods, built-ins and partials."""
+"""Functions, methods, built-ins, partials, and functions that remember what they returned."""
 
 Describe = Callable[[Any], Any]
 
@@ -46,7 +50,7 @@ def describe_callable(thing: Any, describe: Describe, is_value: Callable[[Any], 
     if isinstance(thing, types.MethodType):
         return {"method": describe(thing.__func__), "of": describe(thing.__self__)}
     if not isinstance(thing, types.FunctionType):
-        return {"builtin": [str(getattr(thing, "__module__", "")), thing.__qualname__]}
+        return _builtin(thing, describe)
     described: dict[str, Any] = {
         "function": f"{thing.__module__}.{thing.__qualname__}",
         "code": _code(thing.__code__),
@@ -60,7 +64,36 @@ def describe_callable(thing: Any, describe: Describe, is_value: Callable[[Any], 
     named = {name: value for name, value in _named_globals(thing) if is_value(value)}
     if named:
         described["globals"] = describe(named)
+    if vars(thing):  # the function it wraps among them
+        described["attributes"] = describe(dict(vars(thing)))
     return described
+
+
+def _builtin(thing: Any, describe: Describe) -> Any:
+    if hasattr(thing, "cache_parameters"):
+        return {"cached": describe(thing.__wrapped__)}
+    described = {"builtin": [str(getattr(thing, "__module__", "")), thing.__qualname__]}
+    of = getattr(thing, "__self__", getattr(thing, "__objclass__", None))
+    if of is not None and not isinstance(of, types.ModuleType):
+        described["of"] = describe(of)
+    return described
+
+
+def describe_reduced(thing: Any, describe: Describe) -> Any:
+    """An object that C keeps the values of, by what it would be made again from.
+
+    Raises:
+        TypeError: It cannot be made again, as a connection or a generator.
+    """
+    made = thing.__reduce_ex__(2)
+    if isinstance(made, str):
+        return {"global": made}
+    maker, given, *state = made
+    return {
+        "made by": describe(maker),
+        "of": describe(list(given)),
+        "then": [describe(list(part) if isinstance(part, Iterator) else part) for part in state],
+    }
 
 
 @functools.lru_cache(maxsize=4_096)

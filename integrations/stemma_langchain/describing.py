@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-import dataclasses
+import asyncio
+import collections
+import contextlib
 import datetime as dt
 import decimal
 import enum
 import functools
 import inspect
 import itertools
+import logging
 import pathlib
 import re
 import secrets
+import threading
+import types
+import typing
 import uuid
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
@@ -29,7 +35,7 @@ from langchain_core.vectorstores import VectorStore
 from pydantic import BaseModel, SecretBytes, SecretStr
 
 from stemma import digest
-from stemma_langchain.callables import CALLABLES, describe_callable
+from stemma_langchain.callables import CALLABLES, describe_callable, describe_reduced
 
 __all__ = [
     "EMBEDDING_NAMES",
@@ -37,6 +43,7 @@ __all__ = [
     "MAX_PARTS",
     "MODEL_NAMES",
     "NOISE",
+    "RemembersConversations",
     "Walk",
     "is_plain",
     "own_identity",
@@ -52,7 +59,7 @@ NOISE = frozenset(
     root_client show_progress show_progress_bar stream stream_usage streaming tags timeout verbose
     """.split()  # noqa: SIM905 - thirty names read better as words
 )
-"""Fields that shape no answer."""
+"""Fields of language models and of LangChain's own classes that shape no answer."""
 
 MODEL_NAMES = (
     "model",
@@ -98,7 +105,11 @@ _unnamed: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
 
 class _Beyond:
-    """Stands where a description would go on for too long; has no key."""
+    """Stands for what cannot be told, or not within the limits; has no key."""
+
+
+class RemembersConversations:
+    """Stands for what answers by what was said before; has no key."""
 
 
 def own_identity(thing: Any) -> Any:
@@ -133,7 +144,7 @@ class Walk:
 
     def describe(self, thing: Any) -> Any:
         """The object as plain values; a part beyond the limits has no key."""
-        if isinstance(thing, _PLAIN):
+        if type(thing) in _PLAIN:
             return thing
         if id(thing) in self._path:
             return {"again": len(self._path) - self._path[id(thing)]}
@@ -143,14 +154,20 @@ class Walk:
         self._path[id(thing)] = len(self._path)
         try:
             return self._described(thing)
+        except Exception:  # a property, or a proxy, that cannot be asked just now
+            return _Beyond()
         finally:
             del self._path[id(thing)]
 
     def _described(self, thing: Any) -> Any:
+        if isinstance(thing, _PLAIN):
+            return thing
         if (own := own_identity(thing)) is not None:
             if isinstance(thing, VectorStore):
                 self.stores.append((thing, own))
             return {"identity": [_name(type(thing)), own]}
+        if _remembers(thing):
+            return RemembersConversations()
         for kind, form in _FORMS:
             if isinstance(thing, kind):
                 return form(self, thing)
@@ -162,6 +179,11 @@ class Walk:
         kind: Any = type(thing)
         noise = _noise(kind)
         described = {"class": _name(kind), "fields": self.fields(thing, noise)}
+        called = inspect.getattr_static(kind, "__call__", None)
+        if isinstance(called, types.FunctionType) and not _from(kind, _LIBRARIES):
+            described["called"] = self.describe(called)
+        if _hidden(kind):
+            described["state"] = describe_reduced(thing, self.describe)
         if isinstance(thing, BaseLanguageModel):
             self.models.append(thing)
             described["identifying"] = self.describe(_identifying(thing, noise))
@@ -179,19 +201,15 @@ class Walk:
         }
 
     def fields(self, thing: Any, noise: frozenset[str]) -> Any:
-        """The fields of a model, dataclass or other object, less the noise."""
+        """The fields of a model or other object, less the noise."""
         if isinstance(thing, BaseModel):
             values = {name: getattr(thing, name) for name in _field_names(type(thing), noise)}
             extra = thing.model_extra if thing.model_extra is not None else {}
             values |= {name: value for name, value in extra.items() if name not in noise}
-        elif dataclasses.is_dataclass(thing):
-            values = {
-                field.name: getattr(thing, field.name)
-                for field in dataclasses.fields(thing)
-                if field.name not in noise
-            }
+            if _private_counts(type(thing)) and thing.__pydantic_private__ is not None:
+                values |= thing.__pydantic_private__
         else:
-            values = _public(thing, noise)
+            values = _state(thing, noise)
         return self.describe(values)
 
     def embedding(self, thing: Any) -> Any:
@@ -259,7 +277,7 @@ def _store(walk: Walk, thing: VectorStore) -> Any:
         said["server"] = server
     elif not any(name in said for name in _NAMES):
         said["unnamed"] = _name_for_now(thing)
-    embeddings = thing.embeddings
+    embeddings = _asked(thing, "embeddings")
     described = {
         "store": _name(type(thing)),
         "places": walk.describe(said),
@@ -269,14 +287,36 @@ def _store(walk: Walk, thing: VectorStore) -> Any:
     return described
 
 
+def _generic(walk: Walk, thing: Any) -> Any:
+    return {"generic": walk.describe([typing.get_origin(thing), *typing.get_args(thing)])}
+
+
+_LOCKS = (
+    type(threading.Lock()),
+    type(threading.RLock()),
+    threading.Condition,
+    threading.Event,
+    threading.Semaphore,
+    threading.Barrier,
+    asyncio.Lock,
+    asyncio.Event,
+    asyncio.Condition,
+    asyncio.Semaphore,
+)
+_GENERICS = (type(list[int]), type(int | str), type(typing.List[int]), type(typing.Union[int, str]))  # noqa: UP006, UP007 - the old forms are meant
+
 _FORMS: tuple[tuple[Any, Callable[[Walk, Any], Any]], ...] = (
     (Mapping, _mapping),
-    ((list, tuple), _list),
+    ((list, tuple, collections.deque), _list),
     (AbstractSet, _set),
     ((SecretStr, SecretBytes), _secret),
     (re.Pattern, lambda _, thing: {"pattern": [thing.pattern, thing.flags]}),
     (np.ndarray, lambda _, thing: thing),
     (type, _class),
+    (types.ModuleType, lambda _, thing: {"module": thing.__name__}),
+    (logging.Logger, lambda _, thing: {"logger": thing.name}),
+    (_LOCKS, lambda _, thing: {"class": _name(type(thing))}),
+    (_GENERICS, _generic),
     (CALLABLES, _callable),
     (VectorStore, _store),
     (Embeddings, lambda walk, thing: walk.embedding(thing)),
@@ -295,13 +335,58 @@ def _identifying(model: BaseLanguageModel[Any], noise: frozenset[str]) -> Any:
     return {name: value for name, value in said.items() if name not in noise}
 
 
+def _remembers(thing: Any) -> bool:
+    """Whether it, or what it answers from, holds earlier conversations."""
+    bases = {base.__name__ for base in type(thing).__mro__ if _from(base, _LANGCHAIN)}
+    if "Pregel" in bases:
+        return thing.checkpointer not in (None, False) or thing.store is not None
+    return not bases.isdisjoint(_MEMORIES)
+
+
+_MEMORIES = frozenset(
+    {"BaseChatMessageHistory", "BaseCheckpointSaver", "BaseMemory", "RunnableWithMessageHistory"}
+)
+_LANGCHAIN = ("langchain", "langgraph")
+_STEMMA = ("stemma", "stemma_langchain")
+_LIBRARIES = (*_LANGCHAIN, *_STEMMA)
+
+
+def _from(kind: type, packages: tuple[str, ...]) -> bool:
+    top = kind.__module__.partition(".")[0]
+    return top in packages or (top.startswith("langchain_") and "langchain" in packages)
+
+
+def _private_counts(kind: type) -> bool:
+    """Of language models it does not: clients and counters, whoever wrote them.
+
+    LangChain has each say in `_identifying_params` what shapes its replies.
+    """
+    return not (issubclass(kind, BaseLanguageModel) or _from(kind, _LIBRARIES))
+
+
 @functools.lru_cache(maxsize=4_096)
 def _noise(kind: type) -> frozenset[str]:
+    """The names that do not count: any model's, else those that a class of LangChain's declares."""
+    noise = {
+        name
+        for name in NOISE
+        if issubclass(kind, BaseLanguageModel) or _from(_declaring(kind, name), _LIBRARIES)
+    }
     if issubclass(kind, BaseTool):
-        return NOISE - {"name"}  # the model is told it
+        noise.discard("name")  # the model is told it
     if any(base.__module__.startswith(_FAKES) for base in kind.__mro__):
-        return NOISE | {"i"}  # LangChain's own test models count their calls in a field
-    return NOISE
+        noise.add("i")  # LangChain's own test models count their calls in a field
+    if _from(kind, _LANGCHAIN):
+        noise.add("_repr")  # there once it was looked at
+    return frozenset(noise)
+
+
+def _declaring(kind: type, name: str) -> type:
+    """The class that declares an attribute; where none does, the class itself."""
+    for base in kind.__mro__:
+        if name in inspect.get_annotations(base) or name in base.__dict__:
+            return base
+    return kind
 
 
 _FAKES = "langchain_core.language_models.fake"
@@ -312,24 +397,51 @@ def _field_names(kind: type[BaseModel], noise: frozenset[str]) -> tuple[str, ...
     return tuple(
         name
         for name, field in kind.model_fields.items()
-        if name not in noise and field.exclude is not True
+        if name not in noise
+        and not (field.exclude is True and _from(_declaring(kind, name), _LIBRARIES))
     )
 
 
-def _public(thing: Any, noise: frozenset[str]) -> dict[str, Any]:
-    """The public attributes of an object that can be told. Of runnables, the functions too."""
-    found = getattr(thing, "__dict__", {})
-    values = {
+def _state(thing: Any, noise: frozenset[str]) -> dict[str, Any]:
+    """The attributes of an object, private ones too; of Stemma's own, public ones that count."""
+    kind: Any = type(thing)
+    found = {**getattr(thing, "__dict__", {})}
+    for base in kind.__mro__:
+        for name in _slots(base):
+            slot = base.__dict__.get(name)
+            if isinstance(slot, types.MemberDescriptorType):
+                with contextlib.suppress(AttributeError):  # never set
+                    found[name] = slot.__get__(thing)
+    told = {
         name: value
         for name, value in found.items()
-        if not name.startswith("_")
-        and name not in noise
-        and _counts(value)
-        and not _is_derived(thing, name)
+        if name not in noise and not _is_derived(thing, name)
     }
-    if isinstance(thing, Runnable):  # RunnableGenerator keeps its functions in private fields
-        values |= {name: value for name, value in found.items() if isinstance(value, CALLABLES)}
-    return values
+    if not _from(kind, _STEMMA):
+        return told
+    return {name: value for name, value in told.items() if name[0] != "_" and _counts(value)}
+
+
+def _slots(kind: type) -> tuple[str, ...]:
+    """The names of a class's slots, as they are in its `__dict__`."""
+    said = kind.__dict__.get("__slots__", ())
+    names = (said,) if isinstance(said, str) else tuple(said)
+    return tuple(
+        f"_{kind.__name__.lstrip('_')}{name}"
+        if name.startswith("__") and not name.endswith("__")
+        else name
+        for name in names
+        if name not in ("__dict__", "__weakref__")
+    )
+
+
+@functools.lru_cache(maxsize=4_096)
+def _hidden(kind: type) -> bool:
+    """Whether objects of a class hold more than attributes and slots: whatever C keeps in them."""
+    word = tuple.__itemsize__
+    known = object.__basicsize__ + word * sum(len(_slots(base)) for base in kind.__mro__)
+    known += word * (kind.__dictoffset__ > 0) + word * (kind.__weakrefoffset__ > 0)
+    return kind.__basicsize__ > known or kind.__itemsize__ > 0
 
 
 def _is_derived(thing: Any, name: str) -> bool:
@@ -369,7 +481,7 @@ def place(store: VectorStore, *names: str) -> Any:
     """The first of these attributes that says where a vector store's index is, or `None`."""
     for name in names:
         for attribute in (name, f"_{name}"):
-            value = getattr(store, attribute, None)
+            value = _asked(store, attribute)
             if isinstance(value, (str, int, pathlib.PurePath, enum.Enum)) and value != "":
                 return value
     return None
@@ -392,7 +504,16 @@ def _server(store: VectorStore) -> Any:
 
 
 def _part(store: VectorStore, name: str) -> Any:
-    return getattr(store, name, None) or getattr(store, f"_{name}", None)
+    public = _asked(store, name)
+    return public if public is not None else _asked(store, f"_{name}")
+
+
+def _asked(store: VectorStore, name: str) -> Any:
+    """An attribute; `None` too where it is a property that raises."""
+    try:
+        return getattr(store, name, None)
+    except Exception:
+        return None
 
 
 def _name_for_now(store: VectorStore) -> str:

@@ -7,13 +7,14 @@ code of a function. No `repr` and no address is part of it.
 What is counted, by kind:
 
 * an object with a `stemma_identity` (a text or plain values) is that, and nothing else of it;
-* LangChain objects and other pydantic models and dataclasses: class and fields, less those that
-  shape no answer (`NOISE`: callbacks, clients, retries, timeouts, run names, …);
+* LangChain objects: class and fields, less those that shape no answer (`NOISE`: callbacks,
+  clients, retries, timeouts, run names, …);
 * models: besides, their own identifying parameters;
 * functions: see `stemma_langchain.callables`;
 * vector stores: class, collection and place, never contents, and the identity of their embeddings;
 * secrets: a digest, because two keys are two accounts;
-* other objects: class, and public attributes that hold plain values or LangChain objects.
+* other objects: class, and all attributes, private ones too; for callable ones, the code they run;
+* what cannot be told (a connection), or remembers conversations: no key can be made of it.
 
 The code of classes is not read: when you change what a class does, change the `version` of the
 cached chain, or give the class a `stemma_identity`.
@@ -55,7 +56,7 @@ def fingerprint(thing: Any) -> str:
     """The identity of a runnable or component, as 32 hexadecimal digits.
 
     Raises:
-        UnkeyableValue: It is too large or too deep.
+        UnkeyableValue: It is too large or too deep, cannot be told, or remembers conversations.
     """
     return digest("langchain/1", describe(thing))
 

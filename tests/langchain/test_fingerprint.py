@@ -1,15 +1,18 @@
 """The identity of what shapes an answer."""
 
+import dataclasses
 import functools
+import operator
 import subprocess
 import sys
 import textwrap
+from typing import Any
 
 import pytest
 from langchain_chroma import Chroma
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
-from langchain_core.language_models import FakeListChatModel
+from langchain_core.language_models import BaseChatModel, FakeListChatModel
 from langchain_core.output_parsers import JsonOutputParser, PydanticOutputParser, StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder, PromptTemplate
 from langchain_core.runnables import (
@@ -22,7 +25,9 @@ from langchain_core.runnables import (
 from langchain_core.tools import tool
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
-from pydantic import create_model
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, MessagesState, StateGraph
+from pydantic import BaseModel, PrivateAttr, create_model
 
 from stemma import UnkeyableValue
 from stemma_langchain.fingerprint import (
@@ -373,3 +378,110 @@ def test_a_mapping_of_the_module_that_a_function_names_counts(monkeypatch):
     assert fingerprint(RunnableLambda(_styled)) == before
     monkeypatch.setitem(STYLE, "tone", "long")
     assert fingerprint(RunnableLambda(_styled)) != before
+
+
+class Persona:
+    def __init__(self, name):
+        self._name = name
+
+    def __call__(self, text):
+        return f"{self._name}: {text}"
+
+
+class Slotted:
+    __slots__ = ("name",)
+
+    def __init__(self, name):
+        self.name = name
+
+
+@dataclasses.dataclass
+class Card:
+    name: str
+
+
+class Form(BaseModel):
+    name: str
+
+
+def cached(word):
+    return functools.lru_cache(lambda text: word + text)
+
+
+def capturing(thing):
+    return lambda text: f"{thing}{text}"
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        operator.itemgetter,
+        operator.attrgetter,
+        operator.methodcaller,
+        Persona,
+        cached,
+        lambda name: name.join,
+        lambda name: capturing(Slotted(name)),
+        lambda name: capturing(Form(name=name)),
+        lambda name: capturing([Card(name)]),
+        lambda name: capturing(Persona(Card(name))),
+    ],
+)
+def test_what_a_callable_holds_counts_wherever_it_holds_it(made):
+    assert fingerprint(RunnableLambda(made("a"))) == fingerprint(RunnableLambda(made("a")))
+    assert fingerprint(RunnableLambda(made("a"))) != fingerprint(RunnableLambda(made("b")))
+
+
+def test_what_cannot_be_told_has_no_fingerprint():
+    class Proxy:
+        @property
+        def __class__(self):
+            raise RuntimeError("outside of a request")
+
+    for opaque in (Proxy(), (number for number in [1])):
+        with pytest.raises(UnkeyableValue):
+            fingerprint(RunnableLambda(capturing(opaque)))
+
+
+def test_a_store_that_does_not_tell_its_embeddings_is_still_known():
+    class Silent(InMemoryVectorStore):
+        @property
+        def embeddings(self):
+            raise NotImplementedError
+
+    assert index_identity(Silent(DeterministicFakeEmbedding(size=8))).startswith("Silent@")
+
+
+def graph(**compiled):
+    made = StateGraph(MessagesState)
+    made.add_node("answer", capturing("x"))
+    made.add_edge(START, "answer")
+    return made.compile(**compiled)
+
+
+def test_a_graph_that_remembers_conversations_has_no_fingerprint():
+    assert fingerprint(graph()) == fingerprint(graph())
+    with pytest.raises(UnkeyableValue, match="RemembersConversations"):
+        fingerprint(graph(checkpointer=InMemorySaver()))
+
+
+class Remote(BaseChatModel):
+    """As integrations write them: a client of their own, which has no stable description."""
+
+    style: str = "plain"
+    client: Any = None
+    _calls: list = PrivateAttr(default_factory=list)
+
+    def _generate(self, messages, stop=None, run_manager=None, **kwargs):
+        raise NotImplementedError
+
+    @property
+    def _llm_type(self):
+        return "remote"
+
+
+def test_a_model_s_client_and_private_attributes_do_not_count_and_its_settings_do():
+    one, other = (Remote(client=object()) for _ in range(2))
+    other._calls.append("a prompt")
+    assert fingerprint(one) == fingerprint(other)
+    assert fingerprint(one) != fingerprint(Remote(style="formal"))
