@@ -179,9 +179,10 @@ class Walk:
         kind: Any = type(thing)
         noise = _noise(kind)
         described = {"class": _name(kind), "fields": self.fields(thing, noise)}
-        called = inspect.getattr_static(kind, "__call__", None)
-        if isinstance(called, types.FunctionType) and not _from(kind, _LIBRARIES):
-            described["called"] = self.describe(called)
+        if not _from(kind, _LIBRARIES):
+            called = _declared(kind, "__call__")
+            if isinstance(called, types.FunctionType):
+                described["called"] = self.describe(called)
         if _hidden(kind):
             described["state"] = describe_reduced(thing, self.describe)
         if isinstance(thing, BaseLanguageModel):
@@ -337,10 +338,15 @@ def _identifying(model: BaseLanguageModel[Any], noise: frozenset[str]) -> Any:
 
 def _remembers(thing: Any) -> bool:
     """Whether it, or what it answers from, holds earlier conversations."""
-    bases = {base.__name__ for base in type(thing).__mro__ if _from(base, _LANGCHAIN)}
+    bases = _langchain_s(type(thing))
     if "Pregel" in bases:
         return thing.checkpointer not in (None, False) or thing.store is not None
     return not bases.isdisjoint(_MEMORIES)
+
+
+@functools.lru_cache(maxsize=4_096)
+def _langchain_s(kind: type) -> frozenset[str]:
+    return frozenset(base.__name__ for base in kind.__mro__ if _from(base, _LANGCHAIN))
 
 
 _MEMORIES = frozenset(
@@ -351,6 +357,7 @@ _STEMMA = ("stemma", "stemma_langchain")
 _LIBRARIES = (*_LANGCHAIN, *_STEMMA)
 
 
+@functools.lru_cache(maxsize=4_096)
 def _from(kind: type, packages: tuple[str, ...]) -> bool:
     top = kind.__module__.partition(".")[0]
     return top in packages or (top.startswith("langchain_") and "langchain" in packages)
@@ -436,6 +443,7 @@ def _slots(kind: type) -> tuple[str, ...]:
 
 
 @functools.lru_cache(maxsize=4_096)
+@functools.lru_cache(maxsize=4_096)
 def _hidden(kind: type) -> bool:
     """Whether objects of a class hold more than attributes and slots: whatever C keeps in them."""
     word = tuple.__itemsize__
@@ -446,7 +454,12 @@ def _hidden(kind: type) -> bool:
 
 def _is_derived(thing: Any, name: str) -> bool:
     """Whether an attribute is there only because it was looked at before."""
-    return isinstance(inspect.getattr_static(type(thing), name, None), functools.cached_property)
+    return isinstance(_declared(type(thing), name), functools.cached_property)
+
+
+def _declared(kind: type, name: str) -> Any:
+    """What a class holds under a name, its own or inherited, without a descriptor being asked."""
+    return next((base.__dict__[name] for base in kind.__mro__ if name in base.__dict__), None)
 
 
 def _counts(value: Any) -> bool:
