@@ -338,7 +338,8 @@ def _identifying(model: BaseLanguageModel[Any], noise: frozenset[str]) -> Any:
 
 def _remembers(thing: Any) -> bool:
     """Whether it, or what it answers from, holds earlier conversations."""
-    bases = _langchain_s(type(thing))
+    kind: Any = type(thing)
+    bases = _langchain_s(kind)
     if "Pregel" in bases:
         return thing.checkpointer not in (None, False) or thing.store is not None
     return not bases.isdisjoint(_MEMORIES)
@@ -388,7 +389,7 @@ def _noise(kind: type) -> frozenset[str]:
     return frozenset(noise)
 
 
-def _declaring(kind: type, name: str) -> type:
+def _declaring(kind: type, name: str) -> Any:
     """The class that declares an attribute; where none does, the class itself."""
     for base in kind.__mro__:
         if name in inspect.get_annotations(base) or name in base.__dict__:
