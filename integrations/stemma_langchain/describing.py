@@ -364,7 +364,7 @@ def _from(kind: type, packages: tuple[str, ...]) -> bool:
     return top in packages or (top.startswith("langchain_") and "langchain" in packages)
 
 
-def _private_counts(kind: type) -> bool:
+def _private_counts(kind: Any) -> bool:
     """Of language models it does not: clients and counters, whoever wrote them.
 
     LangChain has each say in `_identifying_params` what shapes its replies.
@@ -389,7 +389,7 @@ def _noise(kind: type) -> frozenset[str]:
     return frozenset(noise)
 
 
-def _declaring(kind: type, name: str) -> Any:
+def _declaring(kind: Any, name: str) -> Any:
     """The class that declares an attribute; where none does, the class itself."""
     for base in kind.__mro__:
         if name in inspect.get_annotations(base) or name in base.__dict__:
