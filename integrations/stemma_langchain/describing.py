@@ -30,36 +30,37 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseLanguageModel
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable, RunnableBinding
-from langchain_core.tools import BaseTool
 from langchain_core.vectorstores import VectorStore
 from pydantic import BaseModel, SecretBytes, SecretStr
 
 from stemma import digest
 from stemma_langchain.callables import CALLABLES, describe_callable, describe_reduced
+from stemma_langchain.kinds import (
+    LIBRARIES,
+    NOISE,
+    STEMMA,
+    declared,
+    field_names,
+    holds_more,
+    is_from,
+    langchain_bases,
+    name_of,
+    noise_of,
+    private_counts,
+    slots_of,
+)
 
 __all__ = [
     "EMBEDDING_NAMES",
     "MAX_DEPTH",
     "MAX_PARTS",
     "MODEL_NAMES",
-    "NOISE",
     "RemembersConversations",
     "Walk",
     "is_plain",
     "own_identity",
     "place",
 ]
-
-NOISE = frozenset(
-    """
-    async_client cache callback_manager callbacks client config_factories custom_get_token_ids
-    custom_input_type custom_output_type default_request_timeout default_timeout
-    disable_streaming http_async_client http_client http_socket_options input_type_ max_concurrency
-    max_retries metadata name output_type_ profile rate_limiter request_timeout root_async_client
-    root_client show_progress show_progress_bar stream stream_usage streaming tags timeout verbose
-    """.split()  # noqa: SIM905 - thirty names read better as words
-)
-"""Fields of language models and of LangChain's own classes that shape no answer."""
 
 MODEL_NAMES = (
     "model",
@@ -126,10 +127,6 @@ def _says_itself(kind: type) -> bool:
     return any("stemma_identity" in base.__dict__ for base in kind.__mro__)
 
 
-def _name(kind: type) -> str:
-    return f"{kind.__module__}.{kind.__qualname__}"
-
-
 class Walk:
     """One walk over an object and what it is made of.
 
@@ -165,7 +162,7 @@ class Walk:
         if (own := own_identity(thing)) is not None:
             if isinstance(thing, VectorStore):
                 self.stores.append((thing, own))
-            return {"identity": [_name(type(thing)), own]}
+            return {"identity": [name_of(type(thing)), own]}
         if _remembers(thing):
             return RemembersConversations()
         for kind, form in _FORMS:
@@ -177,13 +174,13 @@ class Walk:
         if type(thing) is RunnableBinding:
             return self._binding(thing)
         kind: Any = type(thing)
-        noise = _noise(kind)
-        described = {"class": _name(kind), "fields": self.fields(thing, noise)}
-        if not _from(kind, _LIBRARIES):
-            called = _declared(kind, "__call__")
+        noise = noise_of(kind)
+        described = {"class": name_of(kind), "fields": self.fields(thing, noise)}
+        if not is_from(kind, LIBRARIES):
+            called = declared(kind, "__call__")
             if isinstance(called, types.FunctionType):
                 described["called"] = self.describe(called)
-        if _hidden(kind):
+        if holds_more(kind):
             described["state"] = describe_reduced(thing, self.describe)
         if isinstance(thing, BaseLanguageModel):
             self.models.append(thing)
@@ -204,10 +201,10 @@ class Walk:
     def fields(self, thing: Any, noise: frozenset[str]) -> Any:
         """The fields of a model or other object, less the noise."""
         if isinstance(thing, BaseModel):
-            values = {name: getattr(thing, name) for name in _field_names(type(thing), noise)}
+            values = {name: getattr(thing, name) for name in field_names(type(thing), noise)}
             extra = thing.model_extra if thing.model_extra is not None else {}
             values |= {name: value for name, value in extra.items() if name not in noise}
-            if _private_counts(type(thing)) and thing.__pydantic_private__ is not None:
+            if private_counts(type(thing)) and thing.__pydantic_private__ is not None:
                 values |= thing.__pydantic_private__
         else:
             values = _state(thing, noise)
@@ -223,12 +220,12 @@ class Walk:
                 | {"chunk_size"}
                 | {name for name, value in thing if isinstance(value, (SecretStr, SecretBytes))}
             )
-            return {"embedding": _name(type(thing)), "fields": self.fields(thing, noise)}
+            return {"embedding": name_of(type(thing)), "fields": self.fields(thing, noise)}
         said = {name: getattr(thing, name, None) for name in EMBEDDING_NAMES}
         plain = {
             name: value for name, value in said.items() if value is not None and is_plain(value)
         }
-        return {"embedding": _name(type(thing)), "fields": self.describe(plain)}
+        return {"embedding": name_of(type(thing)), "fields": self.describe(plain)}
 
 
 def _mapping(walk: Walk, thing: Mapping[Any, Any]) -> Any:
@@ -257,10 +254,10 @@ def _callable(walk: Walk, thing: Any) -> Any:
 def _class(walk: Walk, kind: type) -> Any:
     if issubclass(kind, BaseModel):
         try:
-            return {"class": _name(kind), "schema": walk.describe(kind.model_json_schema())}
+            return {"class": name_of(kind), "schema": walk.describe(kind.model_json_schema())}
         except Exception:
-            return {"class": _name(kind), "fields": sorted(kind.model_fields)}
-    return {"class": _name(kind)}
+            return {"class": name_of(kind), "fields": sorted(kind.model_fields)}
+    return {"class": name_of(kind)}
 
 
 def _message(walk: Walk, thing: BaseMessage) -> Any:
@@ -280,7 +277,7 @@ def _store(walk: Walk, thing: VectorStore) -> Any:
         said["unnamed"] = _name_for_now(thing)
     embeddings = _asked(thing, "embeddings")
     described = {
-        "store": _name(type(thing)),
+        "store": name_of(type(thing)),
         "places": walk.describe(said),
         "embeddings": None if embeddings is None else walk.embedding(embeddings),
     }
@@ -316,7 +313,7 @@ _FORMS: tuple[tuple[Any, Callable[[Walk, Any], Any]], ...] = (
     (type, _class),
     (types.ModuleType, lambda _, thing: {"module": thing.__name__}),
     (logging.Logger, lambda _, thing: {"logger": thing.name}),
-    (_LOCKS, lambda _, thing: {"class": _name(type(thing))}),
+    (_LOCKS, lambda _, thing: {"class": name_of(type(thing))}),
     (_GENERICS, _generic),
     (CALLABLES, _callable),
     (VectorStore, _store),
@@ -339,75 +336,15 @@ def _identifying(model: BaseLanguageModel[Any], noise: frozenset[str]) -> Any:
 def _remembers(thing: Any) -> bool:
     """Whether it, or what it answers from, holds earlier conversations."""
     kind: Any = type(thing)
-    bases = _langchain_s(kind)
+    bases = langchain_bases(kind)
     if "Pregel" in bases:
         return thing.checkpointer not in (None, False) or thing.store is not None
     return not bases.isdisjoint(_MEMORIES)
 
 
-@functools.lru_cache(maxsize=4_096)
-def _langchain_s(kind: type) -> frozenset[str]:
-    return frozenset(base.__name__ for base in kind.__mro__ if _from(base, _LANGCHAIN))
-
-
 _MEMORIES = frozenset(
     {"BaseChatMessageHistory", "BaseCheckpointSaver", "BaseMemory", "RunnableWithMessageHistory"}
 )
-_LANGCHAIN = ("langchain", "langgraph")
-_STEMMA = ("stemma", "stemma_langchain")
-_LIBRARIES = (*_LANGCHAIN, *_STEMMA)
-
-
-@functools.lru_cache(maxsize=4_096)
-def _from(kind: type, packages: tuple[str, ...]) -> bool:
-    top = kind.__module__.partition(".")[0]
-    return top in packages or (top.startswith("langchain_") and "langchain" in packages)
-
-
-def _private_counts(kind: Any) -> bool:
-    """Of language models it does not: clients and counters, whoever wrote them.
-
-    LangChain has each say in `_identifying_params` what shapes its replies.
-    """
-    return not (issubclass(kind, BaseLanguageModel) or _from(kind, _LIBRARIES))
-
-
-@functools.lru_cache(maxsize=4_096)
-def _noise(kind: type) -> frozenset[str]:
-    """The names that do not count: any model's, else those that a class of LangChain's declares."""
-    noise = {
-        name
-        for name in NOISE
-        if issubclass(kind, BaseLanguageModel) or _from(_declaring(kind, name), _LIBRARIES)
-    }
-    if issubclass(kind, BaseTool):
-        noise.discard("name")  # the model is told it
-    if any(base.__module__.startswith(_FAKES) for base in kind.__mro__):
-        noise.add("i")  # LangChain's own test models count their calls in a field
-    if _from(kind, _LANGCHAIN):
-        noise.add("_repr")  # there once it was looked at
-    return frozenset(noise)
-
-
-def _declaring(kind: Any, name: str) -> Any:
-    """The class that declares an attribute; where none does, the class itself."""
-    for base in kind.__mro__:
-        if name in inspect.get_annotations(base) or name in base.__dict__:
-            return base
-    return kind
-
-
-_FAKES = "langchain_core.language_models.fake"
-
-
-@functools.lru_cache(maxsize=4_096)
-def _field_names(kind: type[BaseModel], noise: frozenset[str]) -> tuple[str, ...]:
-    return tuple(
-        name
-        for name, field in kind.model_fields.items()
-        if name not in noise
-        and not (field.exclude is True and _from(_declaring(kind, name), _LIBRARIES))
-    )
 
 
 def _state(thing: Any, noise: frozenset[str]) -> dict[str, Any]:
@@ -415,7 +352,7 @@ def _state(thing: Any, noise: frozenset[str]) -> dict[str, Any]:
     kind: Any = type(thing)
     found = {**getattr(thing, "__dict__", {})}
     for base in kind.__mro__:
-        for name in _slots(base):
+        for name in slots_of(base):
             slot = base.__dict__.get(name)
             if isinstance(slot, types.MemberDescriptorType):
                 with contextlib.suppress(AttributeError):  # never set
@@ -425,42 +362,14 @@ def _state(thing: Any, noise: frozenset[str]) -> dict[str, Any]:
         for name, value in found.items()
         if name not in noise and not _is_derived(thing, name)
     }
-    if not _from(kind, _STEMMA):
+    if not is_from(kind, STEMMA):
         return told
     return {name: value for name, value in told.items() if name[0] != "_" and _counts(value)}
 
 
-def _slots(kind: type) -> tuple[str, ...]:
-    """The names of a class's slots, as they are in its `__dict__`."""
-    said = kind.__dict__.get("__slots__", ())
-    names = (said,) if isinstance(said, str) else tuple(said)
-    return tuple(
-        f"_{kind.__name__.lstrip('_')}{name}"
-        if name.startswith("__") and not name.endswith("__")
-        else name
-        for name in names
-        if name not in ("__dict__", "__weakref__")
-    )
-
-
-@functools.lru_cache(maxsize=4_096)
-@functools.lru_cache(maxsize=4_096)
-def _hidden(kind: type) -> bool:
-    """Whether objects of a class hold more than attributes and slots: whatever C keeps in them."""
-    word = tuple.__itemsize__
-    known = object.__basicsize__ + word * sum(len(_slots(base)) for base in kind.__mro__)
-    known += word * (kind.__dictoffset__ > 0) + word * (kind.__weakrefoffset__ > 0)
-    return kind.__basicsize__ > known or kind.__itemsize__ > 0
-
-
 def _is_derived(thing: Any, name: str) -> bool:
     """Whether an attribute is there only because it was looked at before."""
-    return isinstance(_declared(type(thing), name), functools.cached_property)
-
-
-def _declared(kind: type, name: str) -> Any:
-    """What a class holds under a name, its own or inherited, without a descriptor being asked."""
-    return next((base.__dict__[name] for base in kind.__mro__ if name in base.__dict__), None)
+    return isinstance(declared(type(thing), name), functools.cached_property)
 
 
 def _counts(value: Any) -> bool:

@@ -26,7 +26,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stemma import digest
-from stemma_langchain.describing import MODEL_NAMES, NOISE, Walk, own_identity, place
+from stemma_langchain.describing import MODEL_NAMES, Walk, own_identity, place
+from stemma_langchain.kinds import NOISE
 
 __all__ = [
     "NOISE",
