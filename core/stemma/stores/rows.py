@@ -21,6 +21,7 @@ from stemma.codec import MAX_PAYLOAD
 from stemma.entry import Cost, Edge, Entry, Lineage, Source, SourceEdge, Vector
 from stemma.errors import StoreError
 from stemma.scope import NODES, Labels
+from stemma.stores.protocol import Ancestor
 from stemma.stores.text import ESCAPE, SEPARATOR, Damaged, escape, unescape
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "pack_lineage",
     "pack_vector",
     "unpack",
+    "unpack_ancestor",
     "unpack_lineage",
     "unpack_vector",
 ]
@@ -261,6 +263,22 @@ def pack_vector(id: str, group: str, vector: Vector) -> tuple[str, str, bytes, i
     """A vector as a row: entry, group, float16 little-endian, checksum."""
     data = half(vector).tobytes()
     return escape(id), escape(group), data, _vector_sum(escape(id), escape(group), data)
+
+
+def unpack_ancestor(row: Sequence[Any], record: str | None) -> Ancestor:
+    """What is asked of an entry above another: of its row, and of its lineage's line, if any.
+
+    Raises:
+        Damaged: The row or the line is not what was written.
+    """
+    entry, total = unpack(row)
+    return Ancestor(
+        id=entry.id,
+        value=entry.value,
+        expires=entry.expires,
+        verdict=entry.verdict,
+        lineage=unpack_lineage("" if record is None else record, total),
+    )
 
 
 def unpack_vector(row: Sequence[Any]) -> tuple[str, str, Half]:

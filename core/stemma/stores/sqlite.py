@@ -31,7 +31,7 @@ from stemma.stores.protocol import (
     Serving,
     edge_sources,
 )
-from stemma.stores.rows import Half, unpack, unpack_lineage, unpack_vector
+from stemma.stores.rows import Half, unpack, unpack_ancestor, unpack_lineage, unpack_vector
 from stemma.stores.rules import admit, judge
 from stemma.stores.sqlite_pages import ROW, SqlitePages, fetch, lenient, where, whole
 from stemma.stores.sqlite_vectors import gather
@@ -310,14 +310,8 @@ def _ancestors(cursor: sqlite3.Cursor, ids: set[str]) -> dict[str, Ancestor]:
     found = {}
     for *row, record in fetch(cursor, _WITH_LINEAGE, (json.dumps([escape(one) for one in ids]),)):
         with suppress(Damaged):
-            entry, total = unpack(row)
-            found[entry.id] = Ancestor(
-                id=entry.id,
-                value=entry.value,
-                expires=entry.expires,
-                verdict=entry.verdict,
-                lineage=unpack_lineage("" if record is None else record, total),
-            )
+            ancestor = unpack_ancestor(row, record)
+            found[ancestor.id] = ancestor
     return found
 
 
