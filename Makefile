@@ -13,7 +13,7 @@ CHECKED := core integrations evals tests
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check format evals clean distclean
+.PHONY: help demo test check format evals soak clean distclean
 
 help:
 	@echo "make demo    run the demo: a RAG chain, cold and warm    (ARGS='--docs DIR --json FILE')"
@@ -21,6 +21,7 @@ help:
 	@echo "make check   formatting, lint, types and tests"
 	@echo "make format  put the code into its format"
 	@echo "make evals   run an evaluation                           (NAME=speed ARGS='--json FILE')"
+	@echo "make soak    kills, power cuts, damage, races at length  (ARGS='--json FILE')"
 	@echo "make clean   remove caches and build outputs; distclean removes $(VENV) as well"
 	@echo
 	@echo "Each makes the environment in $(VENV) first, where it is not there yet (PYTHON=$(PYTHON))."
@@ -40,6 +41,9 @@ check: $(VENV)/dev.stamp
 format: $(VENV)/dev.stamp
 	$(BIN)/ruff format $(CHECKED)
 	$(BIN)/ruff check --fix $(CHECKED)
+
+soak: $(VENV)/dev.stamp
+	$(BIN)/python -m evals reliability $(ARGS)
 
 evals: $(VENV)/dev.stamp
 	$(BIN)/python -m evals $(NAME) $(ARGS)

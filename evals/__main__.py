@@ -21,6 +21,7 @@ from evals.provenance import provenance
 
 EVALUATIONS = {
     "speed": "exact and semantic hits against a raw read, a bare product, LangChain's SQLiteCache",
+    "reliability": "kills, power cuts, damage, races, outages: how often a promise was broken",
 }
 
 app = typer.Typer(add_completion=False)
@@ -33,6 +34,7 @@ def main(
     json_file: Annotated[Path | None, typer.Option("--json", help="Write results here.")] = None,
     size: Annotated[float, typer.Option(help="1 is the full size; 0.01 a smoke test.")] = 1.0,
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+    part: Annotated[str | None, typer.Option(help="Only this part of it.")] = None,
 ) -> None:
     """Run an evaluation, print its figures beside their targets, and write them as JSON."""
     if name is None:
@@ -43,7 +45,12 @@ def main(
         raise typer.BadParameter(f"unknown evaluation {name!r}; one of {', '.join(EVALUATIONS)}")
     if not 0 < size <= 1:
         raise typer.BadParameter(f"size must be above 0 and at most 1, not {size}")
-    results = importlib.import_module(f"evals.{name}").run(size=size, seed=seed, out=out)
+    evaluation = importlib.import_module(f"evals.{name}")
+    if part is not None and part not in evaluation.PARTS:
+        raise typer.BadParameter(
+            f"{name} has no part {part!r}; one of {', '.join(evaluation.PARTS)}"
+        )
+    results = evaluation.run(size=size, seed=seed, out=out, part=part)
     if json_file is not None:
         told = {"evaluation": name, **provenance(size=size, seed=seed), "results": results}
         json_file.write_text(json.dumps(told, indent=2), encoding="utf-8")

@@ -48,7 +48,16 @@ BLOCK = 100
 BATCH = 2_000
 
 
-def run(*, size: float, seed: int, out: Console) -> dict[str, Any]:
+PARTS = {"exact": "exact hits", "semantic": "hits by meaning"}
+
+
+def run(
+    *,
+    size: float,
+    seed: int,
+    out: Console,
+    part: str | None = None,  # noqa: ARG001 - both are measured together
+) -> dict[str, Any]:
     """Measure, print, and give all figures."""
     with tempfile.TemporaryDirectory() as folder:
         exact = _exact(Path(folder), round(100_000 * size), random.Random(seed), out)

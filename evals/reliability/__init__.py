@@ -1,0 +1,82 @@
+"""What the cache promises under abuse, tried: killed, cut off, damaged, raced, overrun.
+
+Every experiment counts what it did and what went against a promise. Of the latter a single one is
+a failure, so a table of these experiments is a table of zeros; what makes a zero worth something
+is how often it was tried. `size` scales that, and the seeds are in the results.
+"""
+
+from __future__ import annotations
+
+import importlib
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+__all__ = ["PARTS", "Outcome", "run", "tried"]
+
+PARTS: dict[str, str] = {}
+"""Each module in this package that has a `run(size=, seed=, folder=)`, and what it tries."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outcome:
+    """What an experiment found.
+
+    Args:
+        tried: How often what was done: the weight of the zeros.
+        violations: How often a promise was broken, by promise; 0 each, if all is well.
+        figures: Measured besides: seconds, milliseconds, ratios; named with their unit.
+        skipped: Why nothing was tried, where something that is needed is missing; else empty.
+    """
+
+    tried: Mapping[str, int] = field(default_factory=dict)
+    violations: Mapping[str, int] = field(default_factory=dict)
+    figures: Mapping[str, float] = field(default_factory=dict)
+    skipped: str = ""
+
+    @property
+    def held(self) -> bool:
+        """Whether something was tried, and every promise was kept."""
+        return sum(self.tried.values()) > 0 and not any(self.violations.values())
+
+
+def tried(name: str, *, size: float, seed: int) -> Outcome:
+    """Run one experiment in a directory of its own."""
+    module = importlib.import_module(f"evals.reliability.{name}")
+    with tempfile.TemporaryDirectory(prefix="stemma-") as folder:
+        outcome = module.run(size=size, seed=seed, folder=Path(folder))
+    assert isinstance(outcome, Outcome)
+    return outcome
+
+
+def run(*, size: float, seed: int, out: Console, part: str | None = None) -> dict[str, Any]:
+    """Run all experiments, or one; print them, and give what they found."""
+    table = Table("experiment", "tried", "against a promise", "seconds", title="Reliability")
+    results: dict[str, Any] = {}
+    for name in PARTS if part is None else (part,):
+        began = time.perf_counter()
+        with out.status(f"{name}: {PARTS[name]}"):
+            outcome = tried(name, size=size, seed=seed)
+        seconds = time.perf_counter() - began
+        results[name] = {
+            "what": PARTS[name],
+            "held": outcome.held,
+            "tried": dict(outcome.tried),
+            "violations": dict(outcome.violations),
+            "figures": dict(outcome.figures),
+            "skipped": outcome.skipped,
+            "seconds": seconds,
+        }
+        table.add_row(name, _lines(outcome.tried), _lines(outcome.violations), f"{seconds:.0f}")
+    out.print(table)
+    return results
+
+
+def _lines(numbers: Mapping[str, int]) -> str:
+    return "\n".join(f"{number:,} {what}" for what, number in numbers.items())

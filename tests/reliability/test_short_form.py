@@ -1,0 +1,25 @@
+"""The experiments of `python -m evals reliability`, each tried a few times: no promise broken."""
+
+from pathlib import Path
+
+import pytest
+
+from evals import reliability
+
+PACKAGE = Path(reliability.__file__).parent
+SHORT: dict[str, float] = {}
+"""By experiment, the part of its full size that takes a few seconds at most."""
+
+
+def test_every_experiment_is_tried_here():
+    assert set(SHORT) == set(reliability.PARTS)
+    assert all((PACKAGE / f"{name}.py").is_file() for name in reliability.PARTS)
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_no_promise_is_broken(name: str):
+    outcome = reliability.tried(name, size=SHORT[name], seed=0)
+    if outcome.skipped:
+        pytest.skip(outcome.skipped)
+    assert not any(outcome.violations.values()), outcome
+    assert outcome.held, outcome
