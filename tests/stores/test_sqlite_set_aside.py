@@ -159,6 +159,24 @@ def test_a_file_that_is_damaged_while_open_is_set_aside(path: Path, use: str):
     assert "-damaged-2" not in files(path)
 
 
+@pytest.mark.parametrize("size", [0, 50, 5000, 20_000])
+def test_a_file_that_is_cut_short_while_open_is_set_aside(path: Path, size: int):
+    """It is an error, and not the end of the process."""
+    store = with_fifty(path)
+    with_log_written(store, path)
+    with path.open("r+b") as file:
+        file.truncate(size)
+    with pytest.raises(DamagedDatabase, match="set aside"):
+        for number in range(50):
+            store.get([f"e{number}"])
+        store.changes(0)
+        store.find()
+        raise AssertionError(store.check())
+    assert store.check() == ()
+    assert store.find() == ()
+    store.close()
+
+
 def test_a_check_finds_damage_that_nothing_has_met_yet(path: Path):
     """And says what it did."""
     store = with_fifty(path)

@@ -371,7 +371,9 @@ class Connections:
                 connection.execute("PRAGMA synchronous = FULL")
             else:
                 connection.execute("PRAGMA synchronous = NORMAL")
-            connection.execute("PRAGMA mmap_size = 1073741824")
+            # Read, not mapped: a page that a fault of the disk or of somebody else has taken away
+            # is then an error, and not the end of the process.
+            connection.execute("PRAGMA mmap_size = 0")
             connection.execute("PRAGMA cache_size = -16384")
             connection.execute("PRAGMA temp_store = MEMORY")
             connection.execute("PRAGMA cell_size_check = ON")
