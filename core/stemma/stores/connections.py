@@ -14,7 +14,7 @@ import sqlite3
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal
@@ -31,6 +31,11 @@ Durability = Literal["normal", "full"]
 MOST_IDLE = 16
 MOST_BYTES = 64 * 1024 * 1024
 """No text, blob or row beyond this is read or written."""
+
+_LEVELS: Mapping[Durability, str] = {
+    "normal": "PRAGMA synchronous = NORMAL",
+    "full": "PRAGMA synchronous = FULL",
+}
 
 _LOCKED = "it stayed locked: another process has been writing; wait, or raise busy_timeout"
 _UNAVAILABLE = {
@@ -81,7 +86,8 @@ class Connections:
 
     Args:
         path: The file; made if it is not there.
-        durability: `normal` survives the process being killed, `full` also loss of power.
+        durability: `full` survives loss of power; so does `normal`, but for the last transactions
+            that did not have to `last`.
         busy_timeout: How long to wait for another writer, seconds.
         make: Opens a connection; every connection is made by it.
 
@@ -98,7 +104,7 @@ class Connections:
         if not 0 <= busy_timeout <= 3600:  # noqa: PLR2004 - an hour
             raise UsageError(f"busy_timeout must be 0 to 3600 seconds, not {busy_timeout!r}")
         self.path = path
-        self._durability = durability
+        self.durability = durability
         self._timeout = busy_timeout
         self._make = make
         self._idle: deque[sqlite3.Cursor] = deque()
@@ -144,17 +150,22 @@ class Connections:
             self.give(cursor)
 
     @contextmanager
-    def writing(self) -> Iterator[sqlite3.Cursor]:
+    def writing(self, *, last: bool = False) -> Iterator[sqlite3.Cursor]:
         """A transaction that writes: all of it, or nothing.
 
         Writers of this process queue for a lock of their own, so that only processes wait for each
         other by polling.
+
+        Args:
+            last: Whether it must survive loss of power, whatever the durability, and with it all
+                that was committed before.
         """
         if not self._writer.acquire(timeout=self._timeout):
             raise StoreUnavailable(f"{self.path}: other threads wrote for {self._timeout} seconds")
         try:
             cursor = self.take()
             try:
+                cursor.execute(_LEVELS["full" if last else self.durability])
                 cursor.execute("BEGIN IMMEDIATE")
                 yield cursor
                 cursor.execute("COMMIT")
@@ -221,10 +232,7 @@ class Connections:
             raise explain(error, self.path) from error
         try:
             connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_BYTES)
-            if self._durability == "full":
-                connection.execute("PRAGMA synchronous = FULL")
-            else:
-                connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute(_LEVELS[self.durability])
             connection.execute("PRAGMA mmap_size = 1073741824")
             connection.execute("PRAGMA cache_size = -16384")
             connection.execute("PRAGMA temp_store = MEMORY")
