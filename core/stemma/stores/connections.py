@@ -20,7 +20,7 @@ import threading
 import time
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal
@@ -53,6 +53,11 @@ FAULTS = (sqlite3.Error, UnicodeDecodeError, Damaged)
 
 QUIET = 5.0
 """Seconds for which a fork waits for operations under way."""
+
+_LEVELS: Mapping[Durability, str] = {
+    "normal": "PRAGMA synchronous = NORMAL",
+    "full": "PRAGMA synchronous = FULL",
+}
 
 _LOCKED = "it stayed locked: another process has been writing; wait, or raise busy_timeout"
 _UNAVAILABLE = {
@@ -116,7 +121,8 @@ class Connections:
 
     Args:
         path: The file; made if it is not there.
-        durability: `normal` survives the process being killed, `full` also loss of power.
+        durability: `full` survives loss of power; so does `normal`, but for the last transactions
+            that did not have to `last`.
         busy_timeout: How long to wait for another writer, seconds.
         make: Opens a connection; every connection is made by it.
 
@@ -133,7 +139,7 @@ class Connections:
         if not 0 <= busy_timeout <= 3600:  # noqa: PLR2004 - an hour
             raise UsageError(f"busy_timeout must be 0 to 3600 seconds, not {busy_timeout!r}")
         self.path = path
-        self._durability = durability
+        self.durability = durability
         self._timeout = busy_timeout
         self._make = make
         self._closed = False
@@ -213,17 +219,22 @@ class Connections:
             self.give(cursor)
 
     @contextmanager
-    def writing(self) -> Iterator[sqlite3.Cursor]:
+    def writing(self, *, last: bool = False) -> Iterator[sqlite3.Cursor]:
         """A transaction that writes: all of it, or nothing.
 
         Writers of this process queue for a lock of their own, so that only processes wait for each
         other by polling.
+
+        Args:
+            last: Whether it must survive loss of power, whatever the durability, and with it all
+                that was committed before.
         """
         if not self._writer.acquire(timeout=self._timeout):
             raise StoreUnavailable(f"{self.path}: other threads wrote for {self._timeout} seconds")
         try:
             cursor = self.take()
             try:
+                cursor.execute(_LEVELS["full" if last else self.durability])
                 cursor.execute("BEGIN IMMEDIATE")
                 refuse_newer(self.path, *cursor.execute("PRAGMA user_version").fetchone())
                 yield cursor
@@ -367,10 +378,7 @@ class Connections:
             raise _explain(error, self.path) from error
         try:
             connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_BYTES)
-            if self._durability == "full":
-                connection.execute("PRAGMA synchronous = FULL")
-            else:
-                connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute(_LEVELS[self.durability])
             # Read, not mapped: a page that a fault of the disk or of somebody else has taken away
             # is then an error, and not the end of the process.
             connection.execute("PRAGMA mmap_size = 0")

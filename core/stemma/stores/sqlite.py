@@ -1,7 +1,8 @@
 """The store in one SQLite file: the embedded truth, for any number of threads and processes.
 
 Reads see what any process has committed before them, and never wait for a writer. A put that was
-acknowledged survives the process being killed; with `durability="full"` also loss of power.
+acknowledged survives the process being killed; with `durability="full"` also loss of power. An
+invalidation (whatever raises the epoch) always survives both: a recall does not come undone.
 
 A damaged record is named as such and not given. A file that is damaged beyond its records is set
 aside under another name, and begun anew: the call that finds it raises `DamagedDatabase`, the next
@@ -39,6 +40,7 @@ from stemma.stores.protocol import (
 from stemma.stores.rows import Half, unpack, unpack_ancestor, unpack_lineage, unpack_vector
 from stemma.stores.rules import admit, judge
 from stemma.stores.sqlite_pages import ROW, SqlitePages, fetch, lenient, where, whole
+from stemma.stores.sqlite_schema import APPLICATION
 from stemma.stores.sqlite_vectors import gather
 from stemma.stores.text import Damaged, escape, unescape
 
@@ -67,7 +69,8 @@ class SqliteStore:
 
     Args:
         path: The file; made if it is not there. Not on a network file system.
-        durability: `normal` survives the process being killed, `full` also loss of power.
+        durability: `normal` survives the process being killed; loss of power may take the last
+            puts, never an invalidation. `full` survives both.
         busy_timeout: How long to wait for another process that writes, seconds.
         connect: Opens a connection; every connection is made by it.
         reach: How many removed vectors are remembered for the indexes that follow.
@@ -105,11 +108,18 @@ class SqliteStore:
         return f"SqliteStore({str(self._path)!r})"
 
     @contextmanager
-    def _write(self) -> Iterator[tuple[sqlite3.Cursor, SqlitePages]]:
-        with self._connections.writing() as cursor:
+    def _write(self, *, last: bool = False) -> Iterator[tuple[sqlite3.Cursor, SqlitePages]]:
+        last = last or self._connections.durability == "full"
+        with self._connections.writing(last=last) as cursor:
             pages = SqlitePages(cursor, self._reach)
+            before = pages.state.epoch
             yield cursor, pages
             pages.save()
+        if pages.state.epoch > before and not last:
+            # Only now it is known that it must last: a commit that does takes it along. SQLite
+            # leaves out the write of a row that stays as it was, but not that of a pragma.
+            with self._connections.writing(last=True) as cursor:
+                cursor.execute(f"PRAGMA application_id = {APPLICATION}")
 
     def get(self, ids: Sequence[str]) -> Fetched:
         """See `Store.get`."""
@@ -193,7 +203,7 @@ class SqliteStore:
                 sqlite_recall.reach(cursor, selector, cascade=cascade)
                 listed = sqlite_recall.gather(cursor)
             return Recall(selector=named, dry_run=True, entries=listed, sequence=sequence)
-        with self._write() as (cursor, pages):
+        with self._write(last=True) as (cursor, pages):
             sqlite_recall.reach(cursor, selector, cascade=cascade)
             listed = sqlite_recall.take_back(cursor, pages, selector, now)
             sequence = pages.state.sequence
