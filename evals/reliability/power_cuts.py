@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import bisect
 import random
+import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -100,6 +101,9 @@ def cut(
         place.mkdir()
         for name, content in files.items():
             (place / name).write_bytes(content)
+        shutil.copy(
+            folder / f"{durability}.db-stemma", place
+        )  # on the disk before the first change
         known = bisect.bisect(recording.marks, at, key=lambda mark: mark.at)
         acknowledged = recording.marks[known - 1] if known else Mark(0, 0, 0)
         found = _found(place / f"{durability}.db", recording, acknowledged, durability)
@@ -178,6 +182,8 @@ def _found(
     try:
         state = snapshot(store)
         sequence: int = state["sequence"]
+        if not acknowledged.sequence and not state["entries"]:
+            return 0  # its making was taken back, or its first transactions were
         if recording.states.get(sequence) != state:
             return "states that never were"
         if durability == "full" and sequence < acknowledged.sequence:
