@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
-
 from evals.reliability.children import Process
 
 
