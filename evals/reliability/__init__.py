@@ -18,9 +18,15 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from stemma.errors import MissingDependency
+
 __all__ = ["PARTS", "Outcome", "run", "tried"]
 
-PARTS: dict[str, str] = {}
+PARTS: dict[str, str] = {
+    "killed_server": "the PostgreSQL server is killed while an application writes",
+    "crossing": "a proxy delays, cuts and breaks what PostgreSQL says, and callers give up",
+    "outage": "the store refuses, is black-holed, or seconds late, while an application works",
+}
 """Each module in this package that has a `run(size=, seed=, folder=)`, and what it tries."""
 
 
@@ -47,10 +53,13 @@ class Outcome:
 
 
 def tried(name: str, *, size: float, seed: int) -> Outcome:
-    """Run one experiment in a directory of its own."""
-    module = importlib.import_module(f"evals.reliability.{name}")
-    with tempfile.TemporaryDirectory(prefix="stemma-") as folder:
-        outcome = module.run(size=size, seed=seed, folder=Path(folder))
+    """Run one experiment in a directory of its own; skipped where what it needs is missing."""
+    try:
+        module = importlib.import_module(f"evals.reliability.{name}")
+        with tempfile.TemporaryDirectory(prefix="stemma-") as folder:
+            outcome = module.run(size=size, seed=seed, folder=Path(folder))
+    except MissingDependency as missing:
+        return Outcome(skipped=str(missing))
     assert isinstance(outcome, Outcome)
     return outcome
 

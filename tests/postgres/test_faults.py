@@ -12,6 +12,7 @@ import pytest
 from stemma.errors import ForeignDatabase, SchemaTooNew, StoreError, StoreUnavailable, UsageError
 from stemma.stores.postgres import PostgresStore
 from stemma.testing.builders import NOW, entry, put, put_one, vector
+from stemma.testing.proxy import Proxy, Trouble
 
 TABLES = """SELECT n.nspname, c.relname, obj_description(c.oid, 'pg_class') FROM pg_class c
     JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -79,6 +80,34 @@ def test_a_server_that_lets_nobody_in_is_told_as_that(newest, store, user, where
     with pytest.raises(StoreUnavailable, match=words) as told:
         PostgresStore(newest.url(where, user))
     assert "wrong@" not in str(told.value)
+
+
+def test_a_lazy_store_can_be_opened_while_the_server_is_out(newest, database):
+    """By a thread or a task; it comes to the server when it is used, and makes the tables then."""
+    with Proxy(newest.port) as proxy:
+        proxy.make(Trouble(refuse=True))
+        url = newest.url(database, "keeper", proxy.port)
+        stores = [PostgresStore(url, lazy=True) for _ in range(2)]
+        with pytest.raises(StoreUnavailable, match="no server listens"):
+            PostgresStore(url)
+        with pytest.raises(StoreUnavailable, match="no server listens"):
+            stores[0].sequence()
+        proxy.make(Trouble())
+        assert asyncio.run(stores[0].asequence()) == 0
+        assert put_one(stores[1], entry()).sequence == 1
+        for store in stores:
+            store.close()
+
+
+def test_a_lazy_store_tells_at_its_first_use_what_is_wrong(newest, database):
+    """And at every other, until it is mended."""
+    newest.execute("CREATE SCHEMA stemma", "CREATE TABLE stemma.orders (id int)", on=database)
+    with PostgresStoreOf(newest, database, lazy=True) as store:
+        for _ in range(2):
+            with pytest.raises(ForeignDatabase, match="left as it is"):
+                store.get(["a"])
+        newest.execute("DROP SCHEMA stemma CASCADE", on=database)
+        assert store.get(["a"]).entries == {}
 
 
 def test_a_password_is_shown_nowhere(newest, database):

@@ -17,6 +17,7 @@ import random
 import socket
 import threading
 from collections.abc import Coroutine
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -122,11 +123,12 @@ class Proxy:
         self._passing.add(task)
         writers = [out]
         try:
-            far, back = await asyncio.open_connection("127.0.0.1", self._to)
-            writers.append(back)
-            async with asyncio.TaskGroup() as both:
-                both.create_task(self._pump(near, back))
-                both.create_task(self._pump(far, out))
+            with suppress(asyncio.CancelledError):
+                far, back = await asyncio.open_connection("127.0.0.1", self._to)
+                writers.append(back)
+                async with asyncio.TaskGroup() as both:
+                    both.create_task(self._pump(near, back))
+                    both.create_task(self._pump(far, out))
         except* ConnectionError:
             pass
         finally:
