@@ -26,6 +26,7 @@ PARTS: dict[str, str] = {
     "killed_server": "the PostgreSQL server is killed while an application writes",
     "crossing": "a proxy delays, cuts and breaks what PostgreSQL says, and callers give up",
     "outage": "the store refuses, is black-holed, or seconds late, while an application works",
+    "lost_recalls": "recalls during outages, by processes that are killed",
 }
 """Each module in this package that has a `run(size=, seed=, folder=)`, and what it tries."""
 

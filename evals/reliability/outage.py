@@ -138,16 +138,12 @@ class Trial:
     Args:
         pace: Seconds between two tries of a store that is out.
         awaits: Whether the application is a task; else it is a thread.
-        guard: Makes the guarded store.
         outbox: A directory for it.
     """
 
-    def __init__(
-        self, pace: float, *, awaits: bool, guard: Callable[..., Guarded], outbox: Path
-    ) -> None:
+    def __init__(self, pace: float, *, awaits: bool, outbox: Path) -> None:
         self._pace = pace
         self._awaits = awaits
-        self._guard = guard
         self._outbox = outbox
         self.violations = dict.fromkeys(PROMISES, 0)
         self.asked = 0
@@ -156,7 +152,7 @@ class Trial:
     async def run(self, place: Place, kind: Kind) -> None:
         """Work, lose the store, go on working, and get it back."""
         store = place.open()
-        guarded = self._guard(store, open_for=self._pace, outbox=self._outbox)
+        guarded = Guarded(store, open_for=self._pace, outbox=self._outbox)
         told: list[tuple[float, str]] = []
 
         def hear(event: Event) -> None:
@@ -252,7 +248,6 @@ def run(
     seed: int,  # noqa: ARG001 - nothing is random
     folder: Path,
     places: Sequence[Callable[[], AbstractContextManager[Place]]] = (local, shared),
-    guard: Callable[..., Guarded] = Guarded,
 ) -> Outcome:
     """Every kind of outage in every place, for threads and for tasks; if small, by turns."""
     pace = max(0.15, OPEN_FOR * size)
@@ -265,7 +260,7 @@ def run(
             for turn in range(max(1, round(2 * size))):
                 for kind in KINDS:
                     awaits = (number + turn + KINDS.index(kind)) % 2 == 1
-                    trial = Trial(pace, awaits=awaits, guard=guard, outbox=folder / "outbox")
+                    trial = Trial(pace, awaits=awaits, outbox=folder / "outbox")
                     asyncio.run(trial.run(place, kind))
                     tried.update({"outages": 1, "questions": trial.asked})
                     violations.update(trial.violations)

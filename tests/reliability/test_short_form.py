@@ -11,6 +11,7 @@ SHORT: dict[str, float] = {
     "killed_server": 1 / 12,
     "crossing": 0.01,
     "outage": 0.02,
+    "lost_recalls": 0.01,
 }
 """By experiment, the part of its full size that takes a few seconds at most."""
 
