@@ -23,7 +23,7 @@ from stemma.testing.proxy import Proxy, Trouble
 __all__ = ["run"]
 
 GETS, ENTRIES, CONNECTIONS = 50_000, 100, 16
-TROUBLE = Trouble(most=0.003, pieces=True, breaks=0.0005)
+TROUBLE = Trouble(most=0.002, pieces=True, breaks=0.0005)
 PATIENCE = 0.02
 """Those that give up do so within these seconds: some before anything is sent, some after all."""
 

@@ -11,6 +11,7 @@ import pytest
 
 from stemma.errors import ForeignDatabase, SchemaTooNew, StoreError, StoreUnavailable, UsageError
 from stemma.stores.postgres import PostgresStore
+from stemma.stores.postgres_schema import VERSION
 from stemma.testing.builders import NOW, entry, put, put_one, vector
 from stemma.testing.proxy import Proxy, Trouble
 
@@ -168,8 +169,8 @@ def test_a_pgvector_too_old_is_told_as_that(newest):
         ("CREATE TABLE stemma.orders (id int)", ForeignDatabase),
         ("CREATE TABLE stemma.meta (id int)", ForeignDatabase),
         (
-            """CREATE TABLE stemma.meta (id int);
-            COMMENT ON TABLE stemma.meta IS 'Stemma cache, schema version 2'""",
+            f"""CREATE TABLE stemma.meta (id int);
+            COMMENT ON TABLE stemma.meta IS 'Stemma cache, schema version {VERSION + 1}'""",
             SchemaTooNew,
         ),
     ],
@@ -295,22 +296,30 @@ def test_a_server_that_froze_holds_nobody(newest, database):
 
 
 def test_more_callers_than_connections_wait_for_one(newest, database):
-    """And are told when there was none in time."""
-    with PostgresStoreOf(newest, database, max_connections=1, timeout=0.2) as store:
+    """Each has its turn."""
+    with PostgresStoreOf(newest, database, max_connections=1, timeout=20) as store:
         put_one(store, entry())
-        with store._server._slots, pytest.raises(StoreUnavailable, match="all 1 connections"):
-            store.get(["a"])
 
         async def asked() -> int:
-            slots = store._server._loop_pool().slots
-            async with slots:
-                with pytest.raises(StoreUnavailable, match="all 1 connections"):
-                    await store.aget(["a"])
             found = await asyncio.gather(*(store.aget(["a"]) for _ in range(50)))
             return sum(len(one.entries) for one in found)
 
         assert asyncio.run(asked()) == 50
         assert len(newest.backends(database)) <= 2
+
+
+def test_who_gets_no_connection_in_time_is_told(newest, database):
+    """Threads and tasks; with what to raise."""
+    with PostgresStoreOf(newest, database, max_connections=1, timeout=0.2) as store:
+        with store._server._slots, pytest.raises(StoreUnavailable, match="all 1 connections"):
+            store.get(["a"])
+
+        async def asked() -> None:
+            async with store._server._loop_pool().slots:
+                with pytest.raises(StoreUnavailable, match="all 1 connections"):
+                    await store.aget(["a"])
+
+        asyncio.run(asked())
 
 
 def test_a_vector_that_pgvector_cannot_hold_is_refused(store):
