@@ -1,12 +1,13 @@
 """Tables of an older version are brought forward whole, or not at all, whatever is killed."""
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import psycopg
 import pytest
 
-from stemma.errors import StoreError
+from stemma.errors import ForeignDatabase, SchemaTooNew, StoreError
 from stemma.scope import Labels
 from stemma.selector import Selector
 from stemma.stores import postgres_schema
@@ -29,6 +30,10 @@ CATALOG = """SELECT 'column', c.relname, a.attname || ' ' || format_type(a.attty
     SELECT 'table', relname, relowner::regrole || ' ' || relforcerowsecurity FROM pg_class
     WHERE relnamespace = 'stemma'::regnamespace AND relkind = 'r' UNION ALL
     SELECT 'version', '', obj_description('stemma.meta'::regclass, 'pg_class') ORDER BY 1, 2, 3"""
+
+TABLES = """SELECT n.nspname, c.relname, obj_description(c.oid, 'pg_class') FROM pg_class c
+    JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE n.nspname NOT LIKE 'pg\\_%' AND n.nspname <> 'information_schema' ORDER BY 1, 2"""
 
 
 @pytest.fixture
@@ -93,14 +98,25 @@ def test_whoever_is_killed_leaves_the_old_version(newest, first):
         assert (left == old) == (place < len(said))
 
 
-def test_many_may_bring_it_forward_at_once(newest, first):
-    """One does, the others find it done."""
-    url = newest.url(first, "keeper")
+@pytest.mark.parametrize(("fixture", "sequence"), [("database", 0), ("first", 7)])
+def test_many_may_open_it_at_once(newest, fixture, sequence, request):
+    """One makes the tables, or brings them forward; the others find that done."""
+    url = newest.url(request.getfixturevalue(fixture), "keeper")
     with ThreadPoolExecutor(6) as pool:
         stores = list(pool.map(PostgresStore, [url] * 6))
-    assert [store.sequence() for store in stores] == [7] * 6
+    assert [store.sequence() for store in stores] == [sequence] * 6
     for store in stores:
         store.close()
+
+
+def test_a_newer_version_is_left_as_it_is(newest, first):
+    """Its definitions, and every row."""
+    newer = f"COMMENT ON TABLE stemma.meta IS 'Stemma cache, schema version {VERSION + 1}'"
+    newest.execute(newer, on=first)
+    before = of(newest, first)
+    with pytest.raises(SchemaTooNew, match=f"version {VERSION + 1}, and this Stemma knows"):
+        PostgresStore(newest.url(first, "keeper"))
+    assert of(newest, first) == before
 
 
 def test_who_does_not_own_the_tables_is_told_who_must(newest, first):
@@ -121,3 +137,24 @@ def test_numbers_that_contradict_one_another_are_refused(newest, database, store
         with pytest.raises(psycopg.errors.CheckViolation):
             newest.execute(f"UPDATE stemma.meta SET {numbers}", on=database)
     assert store.sequence() == 1
+
+
+@pytest.mark.parametrize(
+    "statement", ["CREATE TABLE stemma.orders (id int)", "CREATE TABLE stemma.meta (id int)"]
+)
+def test_a_schema_that_is_not_ours_is_left_as_it_is(newest, database, statement):
+    """We take another one."""
+    newest.execute("CREATE SCHEMA stemma AUTHORIZATION keeper", statement, on=database)
+    before = newest.execute(TABLES, on=database)
+    with pytest.raises(ForeignDatabase, match="left as it is"):
+        PostgresStore(newest.url(database, "keeper"))
+    assert newest.execute(TABLES, on=database) == before
+    with closing(PostgresStore(newest.url(database, "keeper"), schema="another")) as store:
+        assert store.sequence() == 0
+
+
+def test_an_empty_schema_made_for_us_is_taken(newest, database):
+    """As an operator does who lets nobody make schemas."""
+    newest.execute("CREATE SCHEMA stemma AUTHORIZATION keeper", on=database)
+    with closing(PostgresStore(newest.url(database, "keeper"))) as store:
+        assert put_one(store, entry()).sequence == 1
