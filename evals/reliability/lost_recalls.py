@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import stemma
 from evals.reliability import Outcome
@@ -36,12 +36,7 @@ __all__ = ["application", "course", "locked", "run", "unreachable"]
 OUTAGES, COURSES, STEPS, QUESTIONS = 200, 1000, 80, 3
 TROUBLES = (Trouble(refuse=True), Trouble(silent=True), Trouble(least=0.2, most=0.2))
 Moment = Literal["before the recall", "in the recall", "after the recall", "while it is applied"]
-MOMENTS: tuple[Moment, ...] = (
-    "before the recall",
-    "in the recall",
-    "after the recall",
-    "while it is applied",
-)
+MOMENTS: tuple[Moment, ...] = get_args(Moment)
 
 STALE = "answers served that had been taken back"
 LOST = "recalls neither done nor kept"

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from statistics import median
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 import stemma
 from evals.reliability import Outcome
@@ -31,7 +31,7 @@ from stemma.testing.proxy import Proxy, Trouble
 __all__ = ["Place", "local", "run", "shared"]
 
 Kind = Literal["down", "black-holed", "slow"]
-KINDS: tuple[Kind, ...] = ("down", "black-holed", "slow")
+KINDS: tuple[Kind, ...] = get_args(Kind)
 QUESTIONS = 10
 PAUSE = 0.002
 OPEN_FOR = 5.0
