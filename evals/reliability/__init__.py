@@ -20,9 +20,17 @@ from rich.table import Table
 
 from stemma.errors import MissingDependency
 
-__all__ = ["PARTS", "Outcome", "run", "tried"]
+__all__ = ["PARTS", "Outcome", "run", "times", "tried"]
 
 PARTS: dict[str, str] = {
+    "power_cuts": "loss of power at any moment of a history, on SQLite",
+    "killed_writers": "two writers on one SQLite file are killed, and what they were told holds",
+    "shared_file": "four processes put, look up, take back and report on one file",
+    "cancelled": "threads and tasks share a cache, and a part of the tasks is cancelled",
+    "racing_recalls": "recalls race with puts of what they cover, on random graphs",
+    "stampede": "many ask the same at once, and their leader is killed or fails",
+    "forks": "a process forks while its threads use the cache",
+    "clock": "wall clocks jump, and differ between processes",
     "killed_server": "the PostgreSQL server is killed while an application writes",
     "crossing": "a proxy delays, cuts and breaks what PostgreSQL says, and callers give up",
     "outage": "the store refuses, is black-holed, or seconds late, while an application works",
@@ -51,6 +59,11 @@ class Outcome:
     def held(self) -> bool:
         """Whether something was tried, and every promise was kept."""
         return sum(self.tried.values()) > 0 and not any(self.violations.values())
+
+
+def times(count: int, size: float) -> int:
+    """How often to try what is tried `count` times at full size: at least once."""
+    return max(1, round(count * size))
 
 
 def tried(name: str, *, size: float, seed: int) -> Outcome:

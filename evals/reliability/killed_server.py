@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from evals.reliability import Outcome
+from evals.reliability import Outcome, times
 from stemma.errors import StoreError, StoreUnavailable
 from stemma.selector import Selector
 from stemma.stores.postgres import PostgresStore
@@ -46,7 +46,7 @@ class Writer(threading.Thread):
         with suppress(StoreUnavailable):
             while True:
                 one = f"{self.name}-{number}"
-                self._put(put(entry(one, one), since=10**9, vector=vector(number, 1)))
+                self._put(put(entry(one, one), since=0, vector=vector(number, 1)))
                 self.stored.add(one)
                 if number % 5 == 0:
                     self.stored.discard(one)  # until it is acknowledged, it may be there or not
@@ -99,7 +99,7 @@ def run(
     waited = 0.0
     with PostgresServer(NEWEST) as server:
         store = opened(server.url(server.database(), "keeper"))
-        for loop in range(max(1, round(LOOPS * size))):
+        for loop in range(times(LOOPS, size)):
             for writer in _killed(server, store, loop, lucky):
                 stored |= writer.stored
                 recalled |= writer.recalled

@@ -8,6 +8,7 @@ from evals import reliability
 
 PACKAGE = Path(reliability.__file__).parent
 SHORT: dict[str, float] = {
+    "power_cuts": 0.1,
     "killed_server": 1 / 12,
     "crossing": 0.01,
     "outage": 0.02,
