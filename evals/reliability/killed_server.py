@@ -131,7 +131,7 @@ def _killed(
     writers = [kind(store, f"{loop}-{number}", acknowledged) for number, kind in enumerate(WRITERS)]
     for writer in writers:
         writer.start()
-    for _ in range(lucky.randrange(20, 80)):
+    for _ in range(lucky.randrange(10, 50)):
         acknowledged.acquire(timeout=60)
     server.kill()
     for writer in writers:
