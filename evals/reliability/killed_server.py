@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from evals.reliability import Outcome
+from evals.reliability import Outcome, times
 from stemma.errors import StoreError, StoreUnavailable
 from stemma.selector import Selector
 from stemma.stores.postgres import PostgresStore
@@ -99,7 +99,7 @@ def run(
     waited = 0.0
     with PostgresServer(NEWEST) as server:
         store = opened(server.url(server.database(), "keeper"))
-        for loop in range(max(1, round(LOOPS * size))):
+        for loop in range(times(LOOPS, size)):
             for writer in _killed(server, store, loop, lucky):
                 stored |= writer.stored
                 recalled |= writer.recalled
@@ -131,7 +131,7 @@ def _killed(
     writers = [kind(store, f"{loop}-{number}", acknowledged) for number, kind in enumerate(WRITERS)]
     for writer in writers:
         writer.start()
-    for _ in range(lucky.randrange(20, 80)):
+    for _ in range(lucky.randrange(10, 50)):
         acknowledged.acquire(timeout=60)
     server.kill()
     for writer in writers:

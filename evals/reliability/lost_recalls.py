@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
 import stemma
-from evals.reliability import Outcome
+from evals.reliability import Outcome, times
 from evals.reliability.children import Process, calling, say
 from stemma.errors import StoreError, StoreUnavailable
 from stemma.stores.postgres import PostgresStore
@@ -225,7 +225,7 @@ def run(
     """So many outages and courses; without an outbox if not `keeps`."""
     tried: Counter[str] = Counter()
     violations = Counter({STALE: 0, LOST: 0, ENDED: 0, DUMB: 0})
-    for number in range(max(1, round(COURSES * size))):
+    for number in range(times(COURSES, size)):
         outbox = folder / f"course-{number}" if keeps else None
         hits, stale = course(seed * COURSES + number, outbox)
         tried.update({"courses in one process": 1, "hits in them": hits})
@@ -236,7 +236,7 @@ def run(
             lucky = random.Random(f"{seed} {place_of.__name__}")
             story = Story(place, str(outbox) if keeps else "", lucky)
             try:
-                for _ in range(max(1, round(OUTAGES * size / len(places)))):
+                for _ in range(times(OUTAGES // len(places), size)):
                     story.outage()
             finally:
                 story.close()

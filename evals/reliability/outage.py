@@ -18,7 +18,7 @@ from statistics import median
 from typing import Any, Literal, Protocol, get_args
 
 import stemma
-from evals.reliability import Outcome
+from evals.reliability import Outcome, times
 from stemma.events import Event
 from stemma.stores.postgres import PostgresStore
 from stemma.stores.protocol import Store
@@ -257,7 +257,7 @@ def run(
     paid: dict[Kind, list[Trial]] = {kind: [] for kind in KINDS}
     for number, place_of in enumerate(places):
         with place_of() as place:
-            for turn in range(max(1, round(2 * size))):
+            for turn in range(times(2, size)):
                 for kind in KINDS:
                     awaits = (number + turn + KINDS.index(kind)) % 2 == 1
                     trial = Trial(pace, awaits=awaits, outbox=folder / "outbox")
