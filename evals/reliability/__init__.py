@@ -21,6 +21,8 @@ from rich.table import Table
 __all__ = ["PARTS", "Outcome", "run", "tried"]
 
 PARTS: dict[str, str] = {
+    "disk_full": "a disk that fills up under a cache, and is given room again",
+    "io_errors": "an error at the n-th call to the file system, for every n, on SQLite",
     "power_cuts": "loss of power at any moment of a history, on SQLite",
 }
 """Each module in this package that has a `run(size=, seed=, folder=)`, and what it tries."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Self, cast
 
 import apsw
@@ -94,7 +94,7 @@ class _Connection:
         return self.cursor().execute(statement, values)
 
     def close(self) -> None:
-        with _translated():
+        with suppress(apsw.Error):  # as with the standard library, it is closed all the same
             self._connection.close()
 
 
