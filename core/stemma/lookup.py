@@ -10,7 +10,7 @@ from functools import partial
 from stemma.codec import Codec
 from stemma.effects import Ask, Steps
 from stemma.entry import Entry, Vector
-from stemma.errors import CodecError, UsageError
+from stemma.errors import CodecError, DamagedDatabase, UsageError
 from stemma.indexes.protocol import Near
 from stemma.lineage.frames import Frame
 from stemma.lineage.validity import judge
@@ -54,6 +54,9 @@ class Lookup:
             if _own_refusal(entry, scope, now) or not self._proven(entry, fetched.epoch, now):
                 return None
             hit = _hit(entry, codec, now)
+        except DamagedDatabase as error:
+            self._parts.fault("lookup", error, scope)  # it is mended: `lookup` will not meet it
+            return None
         except Exception:
             return None  # `lookup` meets it again, and tells
         self._parts.saw(fetched.sequence)

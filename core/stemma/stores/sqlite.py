@@ -3,6 +3,11 @@
 Reads see what any process has committed before them, and never wait for a writer. A put that was
 acknowledged survives the process being killed; with `durability="full"` also loss of power. An
 invalidation (whatever raises the epoch) always survives both: a recall does not come undone.
+
+A damaged record is named as such and not given. A file that is damaged beyond its records is set
+aside under another name, and begun anew: the call that finds it raises `DamagedDatabase`, the next
+one finds an empty store; at opening, a warning says so. Where the file was removed or replaced, a
+store that has it open goes over to what is there now, and begins it if nothing is.
 """
 
 from __future__ import annotations
@@ -16,11 +21,11 @@ from pathlib import Path
 from typing import Any
 
 from stemma.entry import Entry, Lineage
-from stemma.errors import StoreError, UsageError
+from stemma.errors import DamagedDatabase, StoreError, UsageError
 from stemma.outcome import Recall, Stored
 from stemma.selector import Selector
 from stemma.stores import sqlite_check, sqlite_journal, sqlite_recall
-from stemma.stores.connections import Connect, Connections, Durability, connect, explain
+from stemma.stores.connections import FAULTS, Connect, Connections, Durability, connect
 from stemma.stores.protocol import (
     Ancestor,
     Ancestry,
@@ -57,7 +62,10 @@ _FIND = f"SELECT {ROW} FROM entries e ORDER BY e.sequence DESC"  # noqa: S608 - 
 
 
 class SqliteStore:
-    """Everything in one file beside its `-wal` and `-shm`, for its owner's eyes only (0600).
+    """Everything in one file, for its owner's eyes only (0600).
+
+    Beside it lie SQLite's `-wal` and `-shm`, and `-stemma`, a marker by which a damaged file is
+    known to be ours.
 
     Args:
         path: The file; made if it is not there. Not on a network file system.
@@ -69,6 +77,7 @@ class SqliteStore:
 
     Raises:
         UsageError: An argument is out of its range.
+        DamagedDatabase: The file is damaged, and cannot be set aside.
         ForeignDatabase: The file is not one of ours; it is left as it is.
         SchemaTooNew: A newer Stemma wrote it; it is left as it is.
         StoreUnavailable: It cannot be opened.
@@ -121,8 +130,8 @@ class SqliteStore:
             else:
                 rows = fetch(cursor, _GET_MANY, (json.dumps([escape(one) for one in ids]),))
             sequence, epoch = whole(rows[0][:2] if rows else None)
-        except (sqlite3.Error, Damaged) as error:
-            raise explain(error, self._path) from error
+        except FAULTS as error:
+            raise self._connections.failed(error, cursor) from error
         finally:
             self._connections.give(cursor)
         entries: dict[str, Entry] = {}
@@ -289,16 +298,19 @@ class SqliteStore:
         cursor = self._connections.take()
         try:
             (sequence,) = whole(cursor.execute("SELECT sequence FROM meta").fetchone())
-        except (sqlite3.Error, Damaged) as error:
-            raise explain(error, self._path) from error
+        except FAULTS as error:
+            raise self._connections.failed(error, cursor) from error
         finally:
             self._connections.give(cursor)
         return sequence
 
     def check(self) -> tuple[str, ...]:
-        """See `Store.check`."""
-        with self._write() as (cursor, pages):
-            return tuple(sqlite_check.look_through(cursor, pages))
+        """See `Store.check`. A file that is damaged as a whole is set aside, and begun anew."""
+        try:
+            with self._write() as (cursor, pages):
+                return tuple(sqlite_check.look_through(cursor, pages))
+        except DamagedDatabase as told:
+            return (str(told),)
 
     def close(self) -> None:
         """See `Store.close`."""
@@ -309,8 +321,8 @@ class SqliteStore:
         cursor = self._connections.take()
         try:
             return fetch(cursor, statement, (value,))
-        except sqlite3.Error as error:
-            raise explain(error, self._path) from error
+        except FAULTS as error:
+            raise self._connections.failed(error, cursor) from error
         finally:
             self._connections.give(cursor)
 

@@ -5,17 +5,38 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
-from stemma.errors import ForeignDatabase, SchemaTooNew, StoreUnavailable
+from stemma.errors import DamagedDatabase, ForeignDatabase, SchemaTooNew, StoreUnavailable
 
-__all__ = ["APPLICATION", "VERSION", "create", "examine", "refuse_newer"]
+__all__ = [
+    "APPLICATION",
+    "VERSION",
+    "create",
+    "examine",
+    "migrate",
+    "refuse_newer",
+    "succeed",
+    "ticks",
+]
 
 APPLICATION = 0x53544D41
 """`application_id` of our files: "STMA"."""
 
-VERSION = 1
+VERSION = 2
 """`user_version` of our files."""
+
+STEPS: Mapping[int, Sequence[str]] = {
+    1: ("ALTER TABLE meta ADD COLUMN began INTEGER NOT NULL DEFAULT 0",),
+}
+"""What makes of a version the next one."""
+
+TICKS = 10_000
+"""Sequence numbers that a store may use up a second, on the average, and still be succeeded by one
+that begins at the time of day. It writes less than half as many."""
 
 _HEADER = 100
 _MAGIC = b"SQLite format 3\x00"
@@ -30,9 +51,9 @@ _TABLES = (
         sequence INTEGER NOT NULL,
         epoch INTEGER NOT NULL,
         recalled INTEGER NOT NULL,
-        forgotten INTEGER NOT NULL
+        forgotten INTEGER NOT NULL,
+        began INTEGER NOT NULL DEFAULT 0
     )""",
-    "INSERT INTO meta VALUES (1, 0, 0, 0, 0)",
     """CREATE TABLE entries (
         id TEXT PRIMARY KEY,
         tenant TEXT NOT NULL,
@@ -116,12 +137,17 @@ _TABLES = (
 )
 
 
-def examine(path: Path) -> bool:
+def examine(path: Path, *, marked: bool) -> bool:
     """Whether there is a database to open; an empty file is made, for its owner only, if not.
 
     The file's header is read as bytes: SQLite is not let near a file that is not ours.
 
+    Args:
+        path: The file.
+        marked: Whether our marker lies beside it, so that what is no database any more was ours.
+
     Raises:
+        DamagedDatabase: It was ours, and its header is damaged.
         ForeignDatabase: The file is something else.
         SchemaTooNew: A newer Stemma wrote it.
         StoreUnavailable: The file cannot be read or made.
@@ -142,20 +168,36 @@ def examine(path: Path) -> bool:
         ) from error
     if not header:
         return False
-    _recognise(path, header)
+    _recognise(path, header, marked=marked)
     return True
 
 
-def _recognise(path: Path, header: bytes) -> None:
+def _recognise(path: Path, header: bytes, *, marked: bool) -> None:
     if not header.startswith(_MAGIC) or len(header) < _HEADER:
+        if marked:
+            raise DamagedDatabase(f"{path} is no longer a SQLite database")
         raise ForeignDatabase(
             f"{path} is not a SQLite database; it was left as it is: name another file"
         )
     if int.from_bytes(header[68:72], "big") != APPLICATION:
+        if marked and not _of_another_application(path):
+            raise DamagedDatabase(f"the header of {path} is damaged")
         raise ForeignDatabase(
             f"{path} is a database of another application; it was left as it is: name another file"
         )
-    refuse_newer(path, int.from_bytes(header[60:64], "big"))
+    refuse_newer(path, int.from_bytes(header[60:64], "big", signed=True))
+
+
+def _of_another_application(path: Path) -> bool:
+    """Whether a database is sound and holds nothing of ours, so that it took our file's place."""
+    connection = sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)
+    try:
+        names = connection.execute("SELECT name FROM sqlite_schema").fetchall()
+    except (sqlite3.Error, UnicodeDecodeError):
+        return False
+    finally:
+        connection.close()
+    return ("source_edges",) not in names
 
 
 def refuse_newer(path: Path, version: int) -> None:
@@ -167,21 +209,68 @@ def refuse_newer(path: Path, version: int) -> None:
         )
 
 
-def create(connection: sqlite3.Connection, path: Path) -> None:
+def create(connection: sqlite3.Connection, path: Path, began: int) -> None:
     """Make the tables, unless another process has just made them.
 
     The header is written before the switch to WAL, so that it is in the file itself from its first
     page on; the switch itself is made whenever the file is opened.
+
+    Args:
+        connection: To an empty file.
+        path: The file.
+        began: The number at which the store's sequence begins.
     """
+    with _alone(connection, path) as version:
+        if version == 0:
+            connection.execute(f"PRAGMA application_id = {APPLICATION}")
+            for statement in _TABLES:
+                connection.execute(statement)
+            connection.execute("INSERT INTO meta VALUES (1, ?, ?, 0, ?, ?)", (began,) * 4)
+            connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def ticks() -> int:
+    """The number at which a store begins that succeeds another one."""
+    return int(time.time() * TICKS)
+
+
+def succeed(connection: sqlite3.Connection, after: int) -> None:
+    """Move a store's numbers beyond those of another one, in whose place it came.
+
+    What was asked of that one before then is refused here: what was recalled there is not known.
+
+    Args:
+        connection: To the store.
+        after: What its numbers began at, unless they did later than this, is not beyond.
+    """
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute(
+        """UPDATE meta SET sequence = max(sequence + 1, ?1), epoch = max(sequence + 1, ?1),
+        forgotten = max(sequence + 1, ?1), began = max(sequence + 1, ?1) WHERE began < ?2""",
+        (ticks(), after),
+    )
+    connection.execute("COMMIT")
+
+
+def migrate(connection: sqlite3.Connection, path: Path) -> None:
+    """Bring an older schema up to this one, in one transaction: all of it, or nothing."""
+    with _alone(connection, path) as version:
+        for older in range(version, VERSION):
+            if older not in STEPS:
+                raise DamagedDatabase(f"{path} has a schema version that never was, {version}")
+            for statement in STEPS[older]:
+                connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+@contextmanager
+def _alone(connection: sqlite3.Connection, path: Path) -> Iterator[int]:
+    """A transaction in which nobody else reads or writes; gives the schema's version in it."""
     connection.execute("BEGIN EXCLUSIVE")
     try:
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         refuse_newer(path, version)
-        if version == 0:
-            connection.execute("PRAGMA application_id = 1398033729")
-            connection.execute("PRAGMA user_version = 1")
-            for statement in _TABLES:
-                connection.execute(statement)
+        yield version
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:

@@ -22,6 +22,7 @@ from typing import Any
 
 from stemma.errors import StoreError, StoreUnavailable
 from stemma.selector import Selector
+from stemma.stores.disk import settle
 from stemma.stores.protocol import Judgement
 from stemma.stores.text import escape, unescape
 
@@ -106,7 +107,7 @@ class Outbox:
                 file.flush()
                 os.fsync(file.fileno())
             aside.rename(self._path / f"{name}{_END}")
-            self._settle()
+            settle(self._path)
         except OSError as error:
             with suppress(OSError):
                 aside.unlink(missing_ok=True)
@@ -148,16 +149,6 @@ class Outbox:
             return sorted(one.name for one in self._path.iterdir() if one.name.endswith(_END))
         except OSError as error:
             raise self._broken(error) from error
-
-    def _settle(self) -> None:
-        """Force the directory itself to the disk, where the system can."""
-        if os.name == "nt":
-            return
-        handle = os.open(self._path, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
     def _broken(self, error: OSError) -> StoreUnavailable:
         return StoreUnavailable(f"the outbox {self._path}: {error.strerror}; check the directory")
