@@ -38,10 +38,9 @@ def run(*, size: float, seed: int, folder: Path) -> Outcome:
     tried: Counter[str] = Counter()
     wrong = Counter(dict.fromkeys(_PROMISES, 0))
     lucky = random.Random(seed)
-    system = Failing("filling")
-    for number in range(max(1, round(FILLED * size))):
-        wrong.update(_fill(folder / f"{number}.db", system, lucky, tried))
-    system.unregister()
+    with Failing("filling") as system:
+        for number in range(max(1, round(FILLED * size))):
+            wrong.update(_fill(folder / f"{number}.db", system, lucky, tried))
     return Outcome(tried=tried, violations=wrong)
 
 

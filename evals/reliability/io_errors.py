@@ -8,8 +8,10 @@ is there, what was recalled is not.
 
 from __future__ import annotations
 
+import itertools
 import random
 import tempfile
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -29,15 +31,13 @@ from stemma.testing.builders import NOW, entry, put, source, vector
 
 __all__ = ["run", "through_a_cache", "through_the_store"]
 
-Trial = Callable[[Path, Failing, Fault], Iterator[str]]
-"""Does a history with a fault in it, and says which promises were broken."""
-
 _PROMISES = (
     "errors that are not ours",
     "errors that came through the cache",
     "wrong answers",
     "acknowledged entries lost",
     "recalled entries found",
+    "sound files set aside",
     "stores that did not go on afterwards",
     "damage found by a check",
 )
@@ -48,21 +48,18 @@ def run(*, size: float, seed: int, folder: Path) -> Outcome:
     tried: Counter[str] = Counter()
     wrong = Counter(dict.fromkeys(_PROMISES, 0))
     lucky = random.Random(seed)
-    system = Failing("failing")
     every = max(1, round(1 / size))
-    for trial in (through_the_store, through_a_cache):
-        for kind in KINDS:
-            for stays in (False, True):
-                at = 1 + lucky.randrange(every)
-                while True:
-                    place = Path(tempfile.mkdtemp(dir=folder))
-                    fault = Fault(kind=kind, at=at, stays=stays)
-                    wrong.update(trial(place / "cache.db", system, fault))
-                    if system.met < at:
-                        break
-                    tried[f"{kind}, {'for good' if stays else 'once'}"] += 1
-                    at += every
-    system.unregister()
+    trials = (through_the_store, through_a_cache)
+    with Failing("failing") as system, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a file that was half made is set aside
+        for trial, kind, stays in itertools.product(trials, KINDS, (False, True)):
+            for at in itertools.count(1 + lucky.randrange(every), every):
+                fault = Fault(kind=kind, at=at, stays=stays)
+                with tempfile.TemporaryDirectory(dir=folder) as place:
+                    wrong.update(trial(Path(place) / "cache.db", system, fault))
+                if system.met < at:
+                    break
+                tried[f"{kind}, {'for good' if stays else 'once'}"] += 1
     return Outcome(tried=tried, violations=wrong)
 
 
@@ -86,6 +83,7 @@ def through_the_store(path: Path, system: Failing, fault: Fault) -> Iterator[str
         yield "errors that are not ours"
     system.fault = None
     yield from caller.wrong
+    made = bool(caller.stored or caller.gone)
     try:
         store = SqliteStore(path, connect=connect) if store is None else store
         yield from caller.found(store)
@@ -98,6 +96,8 @@ def through_the_store(path: Path, system: Failing, fault: Fault) -> Iterator[str
         store.close()
     except Exception:
         yield "stores that did not go on afterwards"
+    if made:
+        yield from _set_aside(path)
 
 
 class _Caller:
@@ -249,6 +249,7 @@ def through_a_cache(path: Path, system: Failing, fault: Fault) -> Iterator[str]:
         except Exception:
             yield "stores that did not go on afterwards"
     cache.close()
+    yield from _set_aside(path)
 
 
 def _opened(store: SqliteStore) -> stemma.Cache:
@@ -269,6 +270,11 @@ def _asked(
                 yield "wrong answers"
         except Exception:
             yield "errors that came through the cache"
+
+
+def _set_aside(path: Path) -> Iterator[str]:
+    if any(path.parent.glob("*-damaged-*")):
+        yield "sound files set aside"
 
 
 def _checked(store: SqliteStore | stemma.Cache) -> Iterator[str]:

@@ -41,17 +41,17 @@ def broken(experiment, folder: Path, size: float) -> set[str]:
 def test_a_store_that_acknowledges_what_failed_is_found_out(tmp_path: Path, monkeypatch):
     """Entries are missing, and recalled ones are there."""
     monkeypatch.setattr(Connections, "writing", forgiving)
-    found = broken(io_errors, tmp_path, 0.05)
+    found = broken(io_errors, tmp_path, 0.02)
     assert {"acknowledged entries lost", "recalled entries found"} <= found
 
 
 def test_an_error_that_is_not_ours_is_found_out(tmp_path: Path, monkeypatch):
     """As SQLite raises it."""
-    monkeypatch.setattr(connections, "explain", lambda error, path: error)
+    monkeypatch.setattr(connections, "_explain", lambda error, path: error)
     assert "errors that are not ours" in broken(io_errors, tmp_path, 0.02)
 
 
-@pytest.mark.parametrize(("experiment", "size"), [(io_errors, 0.02), (disk_full, 0.03)])
+@pytest.mark.parametrize(("experiment", "size"), [(io_errors, 0.01), (disk_full, 0.03)])
 def test_a_fault_that_reaches_the_caller_is_found_out(
     tmp_path: Path, monkeypatch, experiment, size: float
 ):

@@ -10,7 +10,7 @@ PACKAGE = Path(reliability.__file__).parent
 SHORT: dict[str, float] = {
     "disk_full": 0.1,
     "io_errors": 0.01,
-    "power_cuts": 0.1,
+    "power_cuts": 0.06,
 }
 """By experiment, the part of its full size that takes a few seconds at most."""
 
