@@ -16,6 +16,7 @@ from stemma.lineage.frames import Frame
 from stemma.lineage.validity import judge
 from stemma.outcome import Hit, Miss, Ticket
 from stemma.parts import Parts, kind_of
+from stemma.policies.life import over
 from stemma.policies.threshold import Accepted, Candidate
 from stemma.query import Query
 from stemma.scope import Scope
@@ -321,7 +322,7 @@ def _own_refusal(entry: Entry, scope: Scope, now: float) -> str | None:
         return "damaged"
     if entry.verdict == "hallucinated":
         return "quarantined"
-    if entry.expires is not None and now >= entry.expires:
+    if over(entry.made, entry.expires, now):
         return "expired"
     return None
 

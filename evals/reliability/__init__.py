@@ -18,12 +18,19 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["PARTS", "Outcome", "run", "tried"]
+__all__ = ["PARTS", "Outcome", "run", "times", "tried"]
 
 PARTS: dict[str, str] = {
     "disk_full": "a disk that fills up under a cache, and is given room again",
     "io_errors": "an error at the n-th call to the file system, for every n, on SQLite",
     "power_cuts": "loss of power at any moment of a history, on SQLite",
+    "killed_writers": "two writers on one SQLite file are killed, and what they were told holds",
+    "shared_file": "four processes put, look up, take back and report on one file",
+    "cancelled": "threads and tasks share a cache, and a part of the tasks is cancelled",
+    "racing_recalls": "recalls race with puts of what they cover, on random graphs",
+    "stampede": "many ask the same at once, and their leader is killed or fails",
+    "forks": "a process forks while its threads use the cache",
+    "clock": "wall clocks jump, and differ between processes",
 }
 """Each module in this package that has a `run(size=, seed=, folder=)`, and what it tries."""
 
@@ -48,6 +55,11 @@ class Outcome:
     def held(self) -> bool:
         """Whether something was tried, and every promise was kept."""
         return sum(self.tried.values()) > 0 and not any(self.violations.values())
+
+
+def times(count: int, size: float) -> int:
+    """How often to try what is tried `count` times at full size: at least once."""
+    return max(1, round(count * size))
 
 
 def tried(name: str, *, size: float, seed: int) -> Outcome:

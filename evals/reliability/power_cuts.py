@@ -1,10 +1,10 @@
 """Loss of power at any moment of a history: what is found on the disk afterwards.
 
 A history is recorded once for each durability, on a disk that tells what it may hold (`disk`).
-After each cut the ordinary store is opened on what is left. It must open, set nothing aside that
-had been made, find nothing damaged, and hold exactly what was there after some transaction. With
-`full` durability that is no earlier than the last one acknowledged; with `normal` no earlier than
-the last invalidation acknowledged: a recall does not come undone.
+After each cut the ordinary store is opened on what is left. It must open, set nothing aside,
+find nothing damaged, and hold exactly what was there after some transaction. With `full` durability
+that is no earlier than the last one acknowledged; with `normal` no earlier than the last
+invalidation acknowledged: a recall does not come undone.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def cut(
     cuts = max(1, round(CUTS * size))
     for at, files in _images(recording, cuts, lucky):
         known = bisect.bisect(recording.marks, at, key=lambda mark: mark.at)
-        acknowledged = recording.marks[known - 1] if known else None
+        acknowledged = recording.marks[known - 1] if known else Mark(0, 0, 0)
         with tempfile.TemporaryDirectory(dir=folder) as place:
             for name, content in files.items():
                 (Path(place) / name).write_bytes(content)
@@ -113,7 +113,7 @@ def cut(
             found = _found(path, recording, acknowledged, durability)
         if isinstance(found, str):
             wrong[found] += 1
-        elif acknowledged is not None:
+        else:
             lost.append(acknowledged.sequence - found)
     return Outcome(
         tried={"power cuts": cuts, "transactions recorded": len(recording.marks)},
@@ -169,21 +169,20 @@ def _images(
 
 
 def _found(
-    path: Path, recording: Recording, acknowledged: Mark | None, durability: Durability
+    path: Path, recording: Recording, acknowledged: Mark, durability: Durability
 ) -> int | str:
     """The sequence of the state that is found, or which promise was broken."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore" if acknowledged is None else "error")
+            warnings.simplefilter("error")  # that it was set aside
             store = SqliteStore(path)
     except Exception:
         return "stores that did not open, or began anew"
     try:
         state = snapshot(store)
         sequence: int = state["sequence"]
-        if acknowledged is None:
-            if state["newest first"]:
-                return "states that never were"
+        if not acknowledged.sequence and not state["entries"]:
+            sequence = 0  # its making was taken back, or its first transaction was
         elif recording.states.get(sequence) != state:
             return "states that never were"
         elif durability == "full" and sequence < acknowledged.sequence:

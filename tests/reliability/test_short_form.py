@@ -11,6 +11,13 @@ SHORT: dict[str, float] = {
     "disk_full": 0.1,
     "io_errors": 0.01,
     "power_cuts": 0.06,
+    "killed_writers": 0.01,
+    "shared_file": 0.05,
+    "cancelled": 0.05,
+    "racing_recalls": 0.006,
+    "stampede": 0.05,
+    "forks": 0.04,
+    "clock": 0.05,
 }
 """By experiment, the part of its full size that takes a few seconds at most."""
 

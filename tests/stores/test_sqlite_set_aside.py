@@ -167,11 +167,7 @@ def test_a_file_that_is_cut_short_while_open_is_set_aside(path: Path, size: int)
     with path.open("r+b") as file:
         file.truncate(size)
     with pytest.raises(DamagedDatabase, match="set aside"):
-        for number in range(50):
-            store.get([f"e{number}"])
         store.changes(0)
-        store.find()
-        raise AssertionError(store.check())
     assert store.check() == ()
     assert store.find() == ()
     store.close()

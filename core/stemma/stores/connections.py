@@ -22,6 +22,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -30,9 +31,8 @@ from stemma.errors import DamagedDatabase, StoreError, StoreUnavailable, UsageEr
 from stemma.stores.sqlite_marker import Marker
 from stemma.stores.sqlite_schema import (
     VERSION,
-    create,
+    bring_up_to_date,
     examine,
-    migrate,
     refuse_newer,
     succeed,
     ticks,
@@ -318,11 +318,13 @@ class Connections:
 
     def _start(self, marker: Marker) -> None:
         """Open a connection to a file that is ours, as it should be, or made now."""
-        filled = examine(self.path, marked=marker.present())
+        examine(self.path, marked=marker.present())
         connection = self._connection()
         try:
-            if not filled:
-                create(connection, self.path, marker.begin(anew=self._opened > 0))
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            if version != VERSION:
+                begin = partial(marker.begin, anew=self._opened > 0)
+                bring_up_to_date(connection, self.path, begin)
             self._prepare(connection)
             if self._opened:
                 succeed(connection, self._opened)
@@ -337,14 +339,7 @@ class Connections:
         former.drain()
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
-        """Bring a file to today's schema and mode.
-
-        It is read so far as any use of it reads it: what is damaged there is told at once.
-        """
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        refuse_newer(self.path, version)
-        if version != VERSION:
-            migrate(connection, self.path)
+        """Have it keep a log, and read what every use of it reads: damage there is told at once."""
         (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
         if mode != "wal":
             raise StoreUnavailable(

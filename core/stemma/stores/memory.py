@@ -86,6 +86,7 @@ class MemoryStore:
                 found[one.id] = Ancestor(
                     id=one.id,
                     value=one.value,
+                    made=one.made,
                     expires=one.expires,
                     verdict=one.verdict,
                     lineage=lineage,

@@ -87,6 +87,7 @@ class Ancestor:
 
     id: str
     value: str
+    made: float
     expires: float | None
     verdict: Verdict
     lineage: Lineage

@@ -104,6 +104,7 @@ class Marker:
         note = self._read()
         began = max(ticks(), note.began + 1) if anew or note.used else 0
         self._write(replace(note, began=began))
+        settle(self._path.parent)  # loss of power leaves no database without it
         return began
 
     def set_aside(self) -> Path:

@@ -6,8 +6,7 @@ import os
 import sqlite3
 import stat
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from stemma.errors import DamagedDatabase, ForeignDatabase, SchemaTooNew, StoreUnavailable
@@ -15,9 +14,8 @@ from stemma.errors import DamagedDatabase, ForeignDatabase, SchemaTooNew, StoreU
 __all__ = [
     "APPLICATION",
     "VERSION",
-    "create",
+    "bring_up_to_date",
     "examine",
-    "migrate",
     "refuse_newer",
     "succeed",
     "ticks",
@@ -137,8 +135,8 @@ _TABLES = (
 )
 
 
-def examine(path: Path, *, marked: bool) -> bool:
-    """Whether there is a database to open; an empty file is made, for its owner only, if not.
+def examine(path: Path, *, marked: bool) -> None:
+    """See that there is a database of ours; an empty file is made, for its owner only, if not.
 
     The file's header is read as bytes: SQLite is not let near a file that is not ours.
 
@@ -156,7 +154,6 @@ def examine(path: Path, *, marked: bool) -> bool:
         if not path.exists():
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
             path.chmod(0o600)  # whatever the umask took away
-            return False
         if not stat.S_ISREG(path.stat().st_mode):
             raise StoreUnavailable(f"{path} is not a file; name a file for the cache")
         with path.open("r+b") as file:
@@ -166,10 +163,13 @@ def examine(path: Path, *, marked: bool) -> bool:
             f"cannot open {path}: {error.strerror}; name a file in a directory that exists and "
             "that this process may write to"
         ) from error
-    if not header:
-        return False
-    _recognise(path, header, marked=marked)
-    return True
+    if header and not (marked and _being_made(path)):
+        _recognise(path, header, marked=marked)
+
+
+def _being_made(path: Path) -> bool:
+    """Whether its making was interrupted: SQLite will take it back. Later there is only a log."""
+    return Path(f"{path}-journal").exists()
 
 
 def _recognise(path: Path, header: bytes, *, marked: bool) -> None:
@@ -209,26 +209,6 @@ def refuse_newer(path: Path, version: int) -> None:
         )
 
 
-def create(connection: sqlite3.Connection, path: Path, began: int) -> None:
-    """Make the tables, unless another process has just made them.
-
-    The header is written before the switch to WAL, so that it is in the file itself from its first
-    page on; the switch itself is made whenever the file is opened.
-
-    Args:
-        connection: To an empty file.
-        path: The file.
-        began: The number at which the store's sequence begins.
-    """
-    with _alone(connection, path) as version:
-        if version == 0:
-            connection.execute(f"PRAGMA application_id = {APPLICATION}")
-            for statement in _TABLES:
-                connection.execute(statement)
-            connection.execute("INSERT INTO meta VALUES (1, ?, ?, 0, ?, ?)", (began,) * 4)
-            connection.execute(f"PRAGMA user_version = {VERSION}")
-
-
 def ticks() -> int:
     """The number at which a store begins that succeeds another one."""
     return int(time.time() * TICKS)
@@ -252,27 +232,50 @@ def succeed(connection: sqlite3.Connection, after: int) -> None:
     connection.execute("COMMIT")
 
 
-def migrate(connection: sqlite3.Connection, path: Path) -> None:
-    """Bring an older schema up to this one, in one transaction: all of it, or nothing."""
-    with _alone(connection, path) as version:
-        for older in range(version, VERSION):
-            if older not in STEPS:
-                raise DamagedDatabase(f"{path} has a schema version that never was, {version}")
-            for statement in STEPS[older]:
-                connection.execute(statement)
-        connection.execute(f"PRAGMA user_version = {VERSION}")
+def bring_up_to_date(connection: sqlite3.Connection, path: Path, begin: Callable[[], int]) -> None:
+    """Make the tables, or bring an older schema up to this one; in one transaction.
 
+    An empty file has version 0: one that was made now, or whose making was taken back by SQLite
+    after a loss of power. The header is written before the switch to WAL, so that it is in the file
+    itself from its first page on; the switch is made whenever the file is opened.
 
-@contextmanager
-def _alone(connection: sqlite3.Connection, path: Path) -> Iterator[int]:
-    """A transaction in which nobody else reads or writes; gives the schema's version in it."""
+    Args:
+        connection: To the file.
+        path: The file.
+        begin: Gives the number at which a new store's sequence begins.
+
+    Raises:
+        DamagedDatabase: It has a schema that never was.
+        SchemaTooNew: A newer Stemma wrote it.
+    """
     connection.execute("BEGIN EXCLUSIVE")
     try:
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         refuse_newer(path, version)
-        yield version
+        empty = connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone() is None
+        if version == 0 and empty:
+            _create(connection, begin())
+            version = VERSION
+        for statement in _steps(path, version):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {VERSION}")
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+def _steps(path: Path, version: int) -> Iterator[str]:
+    """What makes of a version this one."""
+    for older in range(version, VERSION):
+        if older not in STEPS:
+            raise DamagedDatabase(f"{path} has a schema version that never was, {version}")
+        yield from STEPS[older]
+
+
+def _create(connection: sqlite3.Connection, began: int) -> None:
+    connection.execute(f"PRAGMA application_id = {APPLICATION}")
+    for statement in _TABLES:
+        connection.execute(statement)
+    connection.execute("INSERT INTO meta VALUES (1, ?, ?, 0, ?, ?)", (began,) * 4)
