@@ -23,6 +23,8 @@ from stemma.errors import MissingDependency
 __all__ = ["PARTS", "Outcome", "run", "times", "tried"]
 
 PARTS: dict[str, str] = {
+    "disk_full": "a disk that fills up under a cache, and is given room again",
+    "io_errors": "an error at the n-th call to the file system, for every n, on SQLite",
     "power_cuts": "loss of power at any moment of a history, on SQLite",
     "killed_writers": "two writers on one SQLite file are killed, and what they were told holds",
     "shared_file": "four processes put, look up, take back and report on one file",

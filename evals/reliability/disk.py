@@ -13,6 +13,7 @@ record and builds the files as they may be found when the power went after its l
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -52,11 +53,13 @@ class Recorder(FileSystem):
 
     Args:
         name: Under which it is registered.
+        others: Files that others than SQLite write and sync.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, others: Sequence[Path] = ()) -> None:
         super().__init__(name)
         self.changes: list[Change] = []
+        self._others = dict.fromkeys(others, b"")
         self._numbers: dict[str, int] = {}
         self._files = 0
 
@@ -70,10 +73,24 @@ class Recorder(FileSystem):
         short = Path(path).name
         known = short in self._numbers and Path(path).exists()
         if not known:
-            self._files += 1
-            self._numbers[short] = self._files
-            self.changes.append(Change("made", self._files, short))
+            self._look_at_others()
+            self._numbers[short] = self._make(short)
         return _Recorded(self, self._numbers[short], name, flags)
+
+    def _look_at_others(self) -> None:
+        for path, before in self._others.items():
+            content = path.read_bytes() if path.exists() else b""
+            if content != before:
+                number = self._numbers.get(path.name) or self._make(path.name)
+                self._numbers[path.name] = number
+                self._others[path] = content
+                self.changes.append(Change("written", number, data=content))
+                self.changes.append(Change("synced", number))
+
+    def _make(self, name: str) -> int:
+        self._files += 1
+        self.changes.append(Change("made", self._files, name))
+        return self._files
 
     def xDelete(self, path: str, syncdir: bool) -> None:  # noqa: N802
         """A file is removed."""

@@ -1,17 +1,18 @@
 """Loss of power at any moment of a history: what is found on the disk afterwards.
 
 A history is recorded once for each durability, on a disk that tells what it may hold (`disk`).
-After each cut the ordinary store is opened on what is left: it must open, find nothing damaged,
-and hold exactly what was there after some transaction. With `full` durability that is no earlier
-than the last one acknowledged; with `normal` no earlier than the last invalidation acknowledged:
-a recall does not come undone.
+After each cut the ordinary store is opened on what is left. It must open, set nothing aside,
+find nothing damaged, and hold exactly what was there after some transaction. With `full` durability
+that is no earlier than the last one acknowledged; with `normal` no earlier than the last
+invalidation acknowledged: a recall does not come undone.
 """
 
 from __future__ import annotations
 
 import bisect
 import random
-import shutil
+import tempfile
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -39,6 +40,10 @@ EMPTIED = 60
 """Pages after which the log is emptied: early, so that it happens often."""
 
 Making = Callable[[Path, Durability, Connect], SqliteStore]
+
+
+def _make(path: Path, durability: Durability, connect: Connect) -> SqliteStore:
+    return SqliteStore(path, durability=durability, connect=connect)
 
 
 class Mark(NamedTuple):
@@ -78,7 +83,7 @@ def run(*, size: float, seed: int, folder: Path) -> Outcome:
 
 
 _PROMISES = (
-    "stores that did not open",
+    "stores that did not open, or began anew",
     "states that never were",
     "acknowledged transactions lost with full durability",
     "acknowledged invalidations lost",
@@ -88,7 +93,7 @@ _PROMISES = (
 
 
 def cut(
-    durability: Durability, *, size: float, seed: int, folder: Path, make: Making | None = None
+    durability: Durability, *, size: float, seed: int, folder: Path, make: Making = _make
 ) -> Outcome:
     """Cut the power of one durability. `make` opens the store whose history is recorded."""
     recording = record(folder / f"{durability}.db", durability, seed, size, make)
@@ -96,17 +101,16 @@ def cut(
     wrong: Counter[str] = Counter(dict.fromkeys(_PROMISES, 0))
     lost = [0]
     cuts = max(1, round(CUTS * size))
-    for number, (at, files) in enumerate(_images(recording, cuts, lucky)):
-        place = folder / f"{durability}-{number}"
-        place.mkdir()
-        for name, content in files.items():
-            (place / name).write_bytes(content)
-        shutil.copy(
-            folder / f"{durability}.db-stemma", place
-        )  # on the disk before the first change
+    for at, files in _images(recording, cuts, lucky):
         known = bisect.bisect(recording.marks, at, key=lambda mark: mark.at)
         acknowledged = recording.marks[known - 1] if known else Mark(0, 0, 0)
-        found = _found(place / f"{durability}.db", recording, acknowledged, durability)
+        with tempfile.TemporaryDirectory(dir=folder) as place:
+            for name, content in files.items():
+                (Path(place) / name).write_bytes(content)
+            path = Path(place) / f"{durability}.db"
+            if lucky.random() < 0.5:  # shared memory is a file, too, and nobody syncs it
+                Path(f"{path}-shm").write_bytes(lucky.randbytes(32_768))
+            found = _found(path, recording, acknowledged, durability)
         if isinstance(found, str):
             wrong[found] += 1
         else:
@@ -121,36 +125,29 @@ def cut(
     )
 
 
-def record(
-    path: Path, durability: Durability, seed: int, size: float, make: Making | None = None
-) -> Recording:
+def record(path: Path, durability: Durability, seed: int, size: float, make: Making) -> Recording:
     """A seeded history, done on a disk that tells, and beside it in memory."""
-    disk = Recorder(f"recorder of {durability}")
-    connect = connecting(disk.name, prepare=[f"PRAGMA wal_autocheckpoint = {EMPTIED}"])
-    store = (_make if make is None else make)(path, durability, connect)
-    model = MemoryStore()
     lucky = random.Random(f"history {seed}")
-    marks = [Mark(len(disk.changes), 0, 0)]
+    model = MemoryStore()
     states = {0: snapshot(model)}
-    for _ in range(max(20, round(STEPS * size))):
-        if lucky.random() < 0.02:
-            store.close()
-            store = (_make if make is None else make)(path, durability, connect)
-        do = step(lucky, model)
-        do(store)
-        do(model)
-        now = model.get(())
-        marks.append(Mark(len(disk.changes), now.sequence, now.epoch))
-        states[now.sequence] = snapshot(model)
-    if snapshot(store) != states[marks[-1].sequence]:
-        raise AssertionError("the two stores do not agree about the history itself")
-    store.close()
-    disk.unregister()
+    with Recorder(f"recorder of {durability}", [Path(f"{path}-stemma")]) as disk:
+        connect = connecting(disk.name, prepare=[f"PRAGMA wal_autocheckpoint = {EMPTIED}"])
+        store = make(path, durability, connect)
+        marks = [Mark(len(disk.changes), 0, 0)]
+        for _ in range(max(20, round(STEPS * size))):
+            if lucky.random() < 0.02:
+                store.close()
+                store = make(path, durability, connect)
+            do = step(lucky, model)
+            do(store)
+            do(model)
+            now = model.get(())
+            marks.append(Mark(len(disk.changes), now.sequence, now.epoch))
+            states[now.sequence] = snapshot(model)
+        if snapshot(store) != states[marks[-1].sequence]:
+            raise AssertionError("the two stores do not agree about the history itself")
+        store.close()
     return Recording(changes=disk.changes, marks=marks, states=states)
-
-
-def _make(path: Path, durability: Durability, connect: Connect) -> SqliteStore:
-    return SqliteStore(path, durability=durability, connect=connect)
 
 
 def _images(
@@ -176,19 +173,21 @@ def _found(
 ) -> int | str:
     """The sequence of the state that is found, or which promise was broken."""
     try:
-        store = SqliteStore(path)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # that it was set aside
+            store = SqliteStore(path)
     except Exception:
-        return "stores that did not open"
+        return "stores that did not open, or began anew"
     try:
         state = snapshot(store)
         sequence: int = state["sequence"]
         if not acknowledged.sequence and not state["entries"]:
-            return 0  # its making was taken back, or its first transactions were
-        if recording.states.get(sequence) != state:
+            sequence = 0  # its making was taken back, or its first transaction was
+        elif recording.states.get(sequence) != state:
             return "states that never were"
-        if durability == "full" and sequence < acknowledged.sequence:
+        elif durability == "full" and sequence < acknowledged.sequence:
             return "acknowledged transactions lost with full durability"
-        if sequence < acknowledged.epoch:
+        elif sequence < acknowledged.epoch:
             return "acknowledged invalidations lost"
         if store.check():
             return "damage found by a check"

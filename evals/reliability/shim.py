@@ -9,8 +9,9 @@ this one has closed it: each would free the other's locks.
 from __future__ import annotations
 
 import sqlite3
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Self, cast
 
 import apsw
@@ -36,21 +37,27 @@ class File(apsw.VFSFile):
     def __init__(self, name: apsw.URIFilename | str | None, flags: list[int]) -> None:
         super().__init__("", cast("str", name), flags)
 
-    def excepthook(self, *_: Any) -> bool:
-        """Called where SQLite goes on after an error: it is told to nobody."""
-        return True
-
 
 class FileSystem(apsw.VFS):
-    """The default file system, watched; registered under a name until it is let go."""
+    """The default file system, watched; registered under a name until the block ends."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name, "")
         self.name = name
 
-    def excepthook(self, *_: Any) -> bool:
-        """Called where SQLite goes on after an error: it is told to nobody."""
-        return True
+    def __enter__(self) -> Self:
+        self._hook = sys.unraisablehook
+        sys.unraisablehook = self._overlook
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.unraisablehook = self._hook
+        self.unregister()
+
+    def _overlook(self, told: sys.UnraisableHookArgs) -> None:
+        """What SQLite passes over (it need not sync, or read ahead) is no news."""
+        if not isinstance(told.exc_value, apsw.Error):
+            self._hook(told)
 
 
 def connecting(name: str, *, prepare: Sequence[str] = ()) -> Connect:
@@ -94,7 +101,7 @@ class _Connection:
         return self.cursor().execute(statement, values)
 
     def close(self) -> None:
-        with _translated():
+        with suppress(apsw.Error):  # as with the standard library, it is closed all the same
             self._connection.close()
 
 

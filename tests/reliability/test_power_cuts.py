@@ -13,14 +13,12 @@ from stemma.stores import connections
 from stemma.stores.protocol import Judgement
 from stemma.stores.sqlite import SqliteStore
 from stemma.testing.builders import NOW, entry, put, put_one, source, vector
-from stemma.testing.stores import StoreConformance
 
 
 @pytest.fixture
 def disk() -> Iterator[Recorder]:
-    disk = Recorder("recorder")
-    yield disk
-    disk.unregister()
+    with Recorder("recorder") as disk:
+        yield disk
 
 
 def opened(path: Path, disk: Recorder, durability: str = "normal") -> SqliteStore:
@@ -101,15 +99,3 @@ def test_a_store_that_never_syncs_is_found_out(tmp_path: Path, monkeypatch):
     for durability in ("normal", "full"):
         monkeypatch.setitem(connections._LEVELS, durability, "PRAGMA synchronous = OFF")
     assert "stores that could not be used" in lost("normal", tmp_path)
-
-
-class TestTheStoreOnApsw(StoreConformance):
-    """What is told of the store on this SQLite, by way of `shim`, can be told of the store."""
-
-    reach = 16
-
-    @pytest.fixture
-    def store(self, tmp_path: Path, disk: Recorder) -> Iterator[SqliteStore]:
-        store = SqliteStore(tmp_path / "cache.db", reach=16, connect=connecting(disk.name))
-        yield store
-        store.close()

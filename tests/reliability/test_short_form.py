@@ -8,7 +8,9 @@ from evals import reliability
 
 PACKAGE = Path(reliability.__file__).parent
 SHORT: dict[str, float] = {
-    "power_cuts": 0.1,
+    "disk_full": 0.1,
+    "io_errors": 0.01,
+    "power_cuts": 0.06,
     "killed_writers": 0.01,
     "shared_file": 0.05,
     "cancelled": 0.05,
