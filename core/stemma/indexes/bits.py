@@ -219,14 +219,19 @@ class BitsGroup(Group):
 
 
 def _middle(vectors: Sequence[Any], dimensions: int) -> Vector:
-    """The mean direction of those that have one; shortened where they lie close together."""
-    fitting = [vector for vector in vectors if len(vector) == dimensions]
-    wide = np.array(fitting, dtype=np.float64).reshape(-1, dimensions)
-    lengths = np.sqrt((wide * wide).sum(axis=1))
-    good = np.isfinite(lengths) & (lengths > 0.0)
-    if not good.any():
-        return np.zeros(dimensions, dtype=np.float32)
-    middle: Vector = (wide[good] / lengths[good, None]).mean(axis=0).astype(np.float32)
+    """The mean direction of those that have one; shortened where they lie close together.
+
+    One by one: the room that all of them take at once would stay with the process.
+    """
+    total, count = np.zeros(dimensions), 0
+    for vector in vectors:
+        if len(vector) == dimensions:
+            wide = np.asarray(vector, dtype=np.float64)
+            length = float(np.sqrt(wide @ wide))
+            if 0.0 < length < np.inf:
+                total += wide / length
+                count += 1
+    middle: Vector = (total / max(1, count)).astype(np.float32)
     length = float(np.sqrt(middle @ middle))
     return middle * np.float32(_INWARD / length) if length > _INWARD else middle
 
