@@ -6,66 +6,16 @@ import random
 from stemma.errors import StoreUnavailable
 from stemma.stores.postgres import PostgresStore
 from stemma.testing.builders import NOW, entry, put
+from stemma.testing.proxy import Proxy, Trouble
 
 GETS, ENTRIES, AT_ONCE = 500, 50, 10
-
-
-class Proxy:
-    """Passes bytes between the store and the server: in pieces, late, and sometimes not at all."""
-
-    def __init__(self, port: int, lucky: random.Random) -> None:
-        self._port = port
-        self._lucky = lucky
-        self._running: set[asyncio.Task[None]] = set()
-        self.troubling = False
-        self.broken = 0
-
-    async def start(self) -> int:
-        self._listener = await asyncio.start_server(self._pass_on, "127.0.0.1", 0)
-        return int(self._listener.sockets[0].getsockname()[1])
-
-    async def stop(self) -> None:
-        self._listener.close()
-        for task in list(self._running):
-            task.cancel()
-        await asyncio.gather(*self._running, return_exceptions=True)
-
-    async def _pass_on(self, near: asyncio.StreamReader, out: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._running.add(task)
-        far, back = await asyncio.open_connection("127.0.0.1", self._port)
-        try:
-            await asyncio.gather(self._pump(near, back), self._pump(far, out))
-        except (ConnectionError, asyncio.CancelledError):
-            pass
-        finally:
-            out.close()
-            back.close()
-            self._running.discard(task)
-
-    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while data := await reader.read(4096):
-            while data:
-                piece = len(data)
-                if self.troubling:
-                    piece = self._lucky.randrange(1, len(data) + 1)
-                    await asyncio.sleep(self._lucky.random() * 0.004)
-                    if self._lucky.random() < 0.004:
-                        self.broken += 1
-                        raise ConnectionResetError
-                writer.write(data[:piece])
-                data = data[piece:]
-            await writer.drain()
-        raise ConnectionResetError
 
 
 async def test_no_reply_is_another_call_s(newest, database):
     """Of many gets at once, 40 in 100 given up at some moment; no connection is left behind."""
     lucky = random.Random(3)
-    proxy = Proxy(newest.port, lucky)
-    port = await proxy.start()
-    url = newest.url(database, "keeper", port)
+    proxy = Proxy(newest.port, seed=3).__enter__()
+    url = newest.url(database, "keeper", proxy.port)
     store = await asyncio.to_thread(PostgresStore, url, max_connections=AT_ONCE)
     puts = [
         put(entry(f"e{number}", f"value {number}", tenant=f"t{number}"), since=0)
@@ -98,9 +48,9 @@ async def test_no_reply_is_another_call_s(newest, database):
         for _ in range(times):
             await ask()
 
-    proxy.troubling = True
+    proxy.make(Trouble(most=0.004, pieces=True, breaks=0.004))
     await asyncio.gather(*(ask_often(GETS // (2 * AT_ONCE)) for _ in range(2 * AT_ONCE)))
-    proxy.troubling = False
+    proxy.make(Trouble())
     assert sum(outcomes.values()) == GETS
     assert outcomes["right"] > GETS / 3
     assert outcomes["given up"] > GETS / 20
@@ -109,4 +59,4 @@ async def test_no_reply_is_another_call_s(newest, database):
     assert store._server.idle() <= AT_ONCE + 1
     assert store._server._loop_pool().slots._value == AT_ONCE
     store.close()
-    await proxy.stop()
+    proxy.__exit__()

@@ -183,9 +183,7 @@ def test_a_database_that_may_only_be_read_is_told_as_that(newest, database, stor
     """Reading goes on."""
     put_one(store, entry())
     newest.execute(f"ALTER DATABASE {database} SET default_transaction_read_only = on")
-    with psycopg.connect(newest.url(database), autocommit=True) as master:
-        for pid in newest.backends(database):
-            master.execute("SELECT pg_terminate_backend(%s)", (pid,))
+    newest.disconnect(database)
     assert set(store.get(["a"]).entries) == {"a"}
     with pytest.raises(StoreUnavailable, match="only be read"):
         store.put([put(entry(), since=0)], NOW)
@@ -219,8 +217,7 @@ def test_idle_connections_that_died_are_not_noticed(newest, database, store):
         lambda: asyncio.run(store.aget(["a"])),
     ):
         operation()
-        for pid in newest.backends(database):
-            newest.execute(f"SELECT pg_terminate_backend({pid}, 5000)")
+        newest.disconnect(database)
         operation()
 
 
