@@ -26,7 +26,7 @@ from stemma.indexes.following import FollowingIndex
 from stemma.stores.protocol import Changes, Put, Store
 from stemma.stores.sqlite import SqliteStore
 
-__all__ = ["measure", "start"]
+__all__ = ["clustered", "measure", "noisy", "start"]
 
 DIMENSIONS = 384
 GROUP = "g" * 32
@@ -47,8 +47,8 @@ def measure(count: int, *, seed: int, kinds: Sequence[str] = ("exact", "bits")) 
         kinds: Which indexes.
     """
     rng = np.random.default_rng(seed)
-    rows = _clustered(rng, count)
-    asked = np.concatenate([_noisy(rng, rows[: ASKED // 2], 0.4), _units(rng, ASKED // 2)])
+    rows = clustered(rng, count)
+    asked = np.concatenate([noisy(rng, rows[: ASKED // 2], 0.4), _units(rng, ASKED // 2)])
     asked = asked[rng.permutation(ASKED)]
     store = _Given(rows)
     made = {"exact": ExactIndex, "bits": BitsIndex}
@@ -139,7 +139,7 @@ def _units(rng: np.random.Generator, count: int) -> _Rows:
     return _unit(rng.standard_normal((count, DIMENSIONS), dtype=np.float32))
 
 
-def _noisy(rng: np.random.Generator, rows: _Rows, scale: float) -> _Rows:
+def noisy(rng: np.random.Generator, rows: _Rows, scale: float) -> _Rows:
     """Vectors at about the cosine 1/√(1 + scale²) to those given."""
     noise = rng.standard_normal(rows.shape, dtype=np.float32)
     return _unit(rows + scale / math.sqrt(DIMENSIONS) * noise)
@@ -150,10 +150,10 @@ def _unit(rows: _Rows) -> _Rows:
     return units
 
 
-def _clustered(rng: np.random.Generator, count: int) -> _Rows:
+def clustered(rng: np.random.Generator, count: int) -> _Rows:
     """Every fifth vector by itself, four others around it at cosines of about 0.9 to 0.7."""
     centres = _units(rng, max(ASKED // 2, -(-count // 5)))
-    around = [_noisy(rng, centres, scale) for scale in (0.5, 0.7, 0.9, 1.0)]
+    around = [noisy(rng, centres, scale) for scale in (0.5, 0.7, 0.9, 1.0)]
     rows: _Rows = np.concatenate([centres, *around])[:count]
     return rows
 
