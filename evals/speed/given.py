@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,7 @@ __all__ = [
     "clustered",
     "fill",
     "in_batches",
+    "missed",
     "noisy",
     "question",
     "questions",
@@ -45,6 +46,11 @@ NEAR = 0.4
 
 _AROUND = (0.5, 0.7, 0.9, 1.0)
 """Noise that leaves cosines of about 0.9, 0.82, 0.74 and 0.7."""
+
+
+_WORTH_FINDING = 0.7
+
+K = TypeVar("K")
 
 
 class Given:
@@ -105,13 +111,14 @@ def questions(count: int, *, asked: int, seed: int) -> Questions:
 
     Args:
         count: How many are stored.
-        asked: How many are asked that are near to one that is stored, and how many that are not.
+        asked: How many are asked that are near to one that is stored, and how many that are not;
+            at most `count`.
         seed: Of the vectors, and of what is asked.
     """
     rng = np.random.default_rng(seed)
     rows = clustered(rng, count)
     stored = [question(number) for number in range(count)]
-    chosen = [int(number) for number in rng.integers(0, count, size=asked)]
+    chosen = rng.permutation(count)[:asked].tolist()
     near = [reworded(stored[number]) for number in chosen]
     far = [f"where do I find {question(number)}" for number in range(asked)]
     vectors = np.concatenate([noisy(rng, rows[chosen], NEAR), units(rng, asked)])
@@ -174,6 +181,27 @@ def clustered(rng: np.random.Generator, count: int) -> Matrix:
     centres = units(rng, -(-count // 5))
     rows: Matrix = np.concatenate([centres, *(noisy(rng, centres, by) for by in _AROUND)])[:count]
     return rows
+
+
+def missed(
+    rows: Matrix, asked: Mapping[K, Any], found: Callable[[K], float | None]
+) -> dict[str, int]:
+    """How often the most similar entry was not found, where one is at 0.7 or above.
+
+    Args:
+        rows: All that is stored.
+        asked: The vectors of what is asked.
+        found: Gives the highest similarity that was found for one of them.
+    """
+    stored = _unit(rows.astype(np.float16).astype(np.float32))
+    near = wrong = 0
+    for one, vector in asked.items():
+        highest = float((stored @ vector).max())
+        if highest >= _WORTH_FINDING:
+            near += 1
+            similarity = found(one)
+            wrong += similarity is None or similarity < highest - 1e-5
+    return {"asked": near, "missed": wrong}
 
 
 def _unit(rows: Matrix) -> Matrix:

@@ -10,11 +10,9 @@ import numpy as np
 
 import stemma
 from evals.speed.given import (
-    DIMENSIONS,
     NEAR,
     Given,
     Questions,
-    answer,
     fill,
     in_batches,
     noisy,
@@ -24,7 +22,7 @@ from evals.speed.given import (
 )
 from evals.speed.measuring import Figure, Measured, in_turns, scaled
 from evals.speed.put import one_by_one
-from evals.speed.start import started
+from evals.speed.start import FirstHit
 from stemma import Cache
 
 __all__ = ["run"]
@@ -32,14 +30,14 @@ __all__ = ["run"]
 LEVELS = (1_000, 10_000, 100_000, 1_000_000)
 _ASKED = 100
 _BLOCK = 20
-_PER_LEVEL = 40
-"""Puts at each level: so few that the level is still what it says."""
+_PUTS = 40
+"""At each level: so few that it is still what it says."""
 
 
 def run(*, size: float, seed: int, folder: Path) -> Measured:
     """One file on SQLite; at each level it is read, written and opened by another process."""
     levels = [scaled(level, size, least=20 * (n + 1)) for n, level in enumerate(LEVELS)]
-    found = list(_levels(folder / "cache.db", levels, seed))
+    found = list(_levels(folder, levels, seed))
     first, last = found[0], found[-1]
     entries = f"{last['entries']:,} entries"
     figures = [
@@ -64,39 +62,45 @@ def run(*, size: float, seed: int, folder: Path) -> Measured:
     return Measured(figures=figures, details={"levels": found})
 
 
-def _levels(path: Path, levels: list[int], seed: int) -> Iterator[dict[str, Any]]:
+def _levels(folder: Path, levels: list[int], seed: int) -> Iterator[dict[str, Any]]:
     rng = np.random.default_rng(seed)
-    rows = np.empty((levels[-1], DIMENSIONS), dtype=np.float32)
+    path = folder / "cache.db"
+    rows = np.concatenate([units(rng, len(batch)) for batch in in_batches(levels[-1])])
+    first_hit = FirstHit(folder, question(0), rows[0])
     vectors: dict[str, Any] = {}
     before = 0
     for level in levels:
         with stemma.open(path, tenant="me", embedder=Given(vectors)) as cache:
             for batch in in_batches(level, before):
                 texts = [question(number) for number in batch]
-                rows[batch.start : batch.stop] = units(rng, len(batch))
                 vectors.update(zip(texts, rows[batch.start : batch.stop], strict=True))
                 fill(cache, texts)
                 vectors.clear()
             given = _questions(rng, rows[:level])
+            new = [f"among {level}, {question(number)}" for number in range(_PUTS)]
             vectors.update(given.asked)
-            times = _times(cache, given, level)
+            vectors.update(zip(new, units(rng, _PUTS), strict=True))
+            times = _times(cache, given, new)
+            held = sum(cache.engine.parts.store.sizes().values())  # with what was put besides
         yield {
             "microseconds": times,
-            "file_bytes_an_entry": path.stat().st_size / level,
-            **started(path, given.stored[0], given.asked[given.near[0]], level),
+            "file_bytes_an_entry": path.stat().st_size / held,
+            **first_hit.of(path, held),
+            "entries": level,
         }
         before = level
 
 
 def _questions(rng: np.random.Generator, rows: Any) -> Questions:
-    chosen = [int(number) for number in rng.integers(0, len(rows), size=_ASKED)]
+    """Of some that are stored, near ones."""
+    chosen = rng.integers(0, len(rows), size=_ASKED).tolist()
     stored = [question(number) for number in chosen]
     near = [reworded(text) for text in stored]
     asked = dict(zip(near, noisy(rng, rows[chosen], NEAR), strict=True))
     return Questions(stored=stored, rows=rows, near=near, far=(), asked=asked)
 
 
-def _times(cache: Cache, given: Questions, level: int) -> dict[str, float]:
+def _times(cache: Cache, given: Questions, new: list[str]) -> dict[str, float]:
     asked = [given.asked[text] for text in given.near]
     cache.answers.lookup(given.near[0])  # the index takes everything in
 
@@ -108,5 +112,5 @@ def _times(cache: Cache, given: Questions, level: int) -> dict[str, float]:
 
     calls = {"get": get, "hit": hit, "product": lambda number: given.rows @ asked[number]}
     times = in_turns(calls, range(_ASKED), block=_BLOCK)
-    put = one_by_one(cache, [f"{answer(level)[:40]} {n}" for n in range(_PER_LEVEL)])
-    return {**times, **in_turns({"put": put}, range(_PER_LEVEL), block=_BLOCK)}
+    put = one_by_one(cache, new)
+    return {**times, **in_turns({"put": put}, range(len(new)), block=_BLOCK)}

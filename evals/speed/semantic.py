@@ -6,23 +6,19 @@ leaves nothing out cannot do without. Half of the questions have an entry near t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import stemma
-from evals.speed.given import Given, Questions, fill, questions
+from evals.speed.given import Given, Questions, fill, missed, questions
 from evals.speed.measuring import Figure, Measured, in_turns, scaled
-from stemma import Cache, Hit, Miss
+from stemma import Hit, Miss
 
 __all__ = ["Asked", "by_meaning", "run"]
 
 Asked = Callable[[Questions], Callable[[int], Any]]
 """Made of the questions, what asks the n-th near one."""
-
-_NEAR = 0.7
 
 
 def run(*, size: float, seed: int, folder: Path) -> Measured:
@@ -80,28 +76,12 @@ def by_meaning(
         if other is not None:
             calls["other"] = other(given)
         times = in_turns(calls, range(len(given.near)))
-        missed = _missed(cache, given)
+        nearest = missed(
+            given.rows, given.asked, lambda text: cache.answers.lookup(text).similarity
+        )
     return {
         "entries": count,
         "microseconds": times,
         "times_bare_product": {kind: times[kind] / times["product"] for kind in ("hit", "miss")},
-        "nearest": missed,
+        "nearest": nearest,
     }
-
-
-def _missed(cache: Cache, given: Questions) -> dict[str, int]:
-    """How often the most similar entry was not found, where one is at 0.7 or above."""
-    stored = given.rows.astype(np.float16).astype(np.float32)
-    stored /= np.linalg.norm(stored, axis=1, keepdims=True)
-    asked = missed = 0
-    for text in _texts(given):
-        similarity = float((stored @ given.asked[text]).max())
-        if similarity >= _NEAR:
-            asked += 1
-            found = cache.answers.lookup(text).similarity
-            missed += found is None or found < similarity - 1e-5
-    return {"asked": asked, "missed": missed}
-
-
-def _texts(given: Questions) -> Sequence[str]:
-    return (*given.near, *given.far)

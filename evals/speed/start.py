@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import time
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from evals.speed.given import NEAR, Given, clustered, fill, noisy, question, rew
 from evals.speed.measuring import Figure, Measured, fresh, memory, scaled
 from stemma import Hit
 
-__all__ = ["first_lookup", "run", "started"]
+__all__ = ["FirstHit", "first_lookup", "run"]
 
 
 def run(*, size: float, seed: int, folder: Path) -> Measured:
@@ -28,7 +27,7 @@ def run(*, size: float, seed: int, folder: Path) -> Measured:
     embedder = Given(dict(zip(texts, rows, strict=True)))
     with stemma.open(path, tenant="me", embedder=embedder) as cache:
         fill(cache, texts)
-    found = started(path, texts[0], noisy(rng, rows[:1], NEAR)[0], count)
+    found = FirstHit(folder, texts[0], noisy(rng, rows[:1], NEAR)[0]).of(path, count)
     return Measured(
         figures=(
             Figure(
@@ -55,38 +54,44 @@ def run(*, size: float, seed: int, folder: Path) -> Measured:
     )
 
 
-def started(path: Path, text: str, vector: Any, count: int) -> dict[str, Any]:
-    """Seconds from opening a file to the first hit by meaning in a fresh process, and memory.
-
-    The memory of a process that has asked a cache of one entry the same is taken off. Pages of
-    the file that lie in memory are the system's, which takes them back when it needs them: they
-    are told apart.
+class FirstHit:
+    """Asks one question in fresh processes, of caches that hold one that is near to it.
 
     Args:
-        path: The file of a cache.
-        text: A question that is stored there; it is asked in other words.
+        folder: Where a cache of that one entry is made, whose process is measured first.
+        text: The question that the caches hold. It is asked in other words.
         vector: Near to that of the question.
-        count: How many entries the file holds.
     """
-    with TemporaryDirectory() as folder:
-        single, asked = Path(folder) / "single.db", Path(folder) / "asked.npy"
-        np.save(asked, vector)
+
+    def __init__(self, folder: Path, text: str, vector: Any) -> None:
+        self._text = reworded(text)
+        self._vector = folder / "asked.npy"
+        np.save(self._vector, vector)
+        single = folder / "single.db"
         with stemma.open(single, tenant="me", embedder=Given({text: vector})) as cache:
             fill(cache, [text])
-        one, full = (
-            fresh(__name__, "first_lookup", str(file), reworded(text), str(asked))
-            for file in (single, path)
-        )
-    assert one["hit"]
-    assert full["hit"]
-    return {
-        "entries": count,
-        "seconds": full["seconds"],
-        "processor_seconds": full["processor_seconds"],
-        "import_seconds": full["import_seconds"],
-        "bytes_an_entry": (full["own"] - one["own"]) / count,
-        "mapped_bytes_an_entry": (full["mapped"] - one["mapped"]) / count,
-    }
+        self._single = self._ask(single)
+
+    def of(self, path: Path, count: int) -> dict[str, Any]:
+        """Seconds from opening a file of so many entries to the hit, and memory an entry.
+
+        What the process takes for a cache of one entry is taken off. Pages of the file that lie
+        in memory are the system's, which takes them back when it needs them: they are told apart.
+        """
+        found = self._ask(path)
+        return {
+            "entries": count,
+            "seconds": found["seconds"],
+            "processor_seconds": found["processor_seconds"],
+            "import_seconds": found["import_seconds"],
+            "bytes_an_entry": (found["own"] - self._single["own"]) / count,
+            "mapped_bytes_an_entry": (found["mapped"] - self._single["mapped"]) / count,
+        }
+
+    def _ask(self, path: Path) -> dict[str, Any]:
+        found = fresh(__name__, "first_lookup", str(path), self._text, str(self._vector))
+        assert found["hit"]
+        return found
 
 
 def first_lookup(path: str, text: str, vector: str) -> dict[str, Any]:
