@@ -20,13 +20,24 @@ from typing import Any, cast
 import numpy as np
 
 from stemma.entry import Entry
-from stemma.indexes.bits import BitsIndex
+from stemma.indexes.bits import LARGE, BitsIndex
 from stemma.indexes.exact import ExactIndex
 from stemma.indexes.following import FollowingIndex
+from stemma.indexes.graph import GraphIndex
 from stemma.stores.protocol import Changes, Put, Store
 from stemma.stores.sqlite import SqliteStore
 
-__all__ = ["clustered", "measure", "noisy", "start"]
+__all__ = [
+    "FLOOR",
+    "GROUP",
+    "NEIGHBOURS",
+    "Rows",
+    "clustered",
+    "measure",
+    "noisy",
+    "start",
+    "stored",
+]
 
 DIMENSIONS = 384
 GROUP = "g" * 32
@@ -35,35 +46,52 @@ BLOCK, ROUNDS = 20, 10
 ASKED = 400
 BATCH = 2_000
 
-_Rows = np.ndarray[Any, np.dtype[np.float32]]
+Rows = np.ndarray[Any, np.dtype[np.float32]]
 
 
-def measure(count: int, *, seed: int, kinds: Sequence[str] = ("exact", "bits")) -> dict[str, Any]:
-    """Times, times of the bare product, what was missed, and bytes an entry, for each index.
+def measure(
+    count: int,
+    *,
+    seed: int,
+    kinds: Sequence[str] = ("exact", "bits"),
+    like_texts: bool = False,
+) -> dict[str, Any]:
+    """Times, times of the bare product, what was missed, and what a graph costs.
 
     Args:
         count: Entries of one group.
         seed: Of the vectors.
-        kinds: Which indexes.
+        kinds: Which indexes: `exact`, `bits`, `graph`.
+        like_texts: Whether the vectors vary as those of texts do; else in all directions alike,
+            which is the hardest for a graph: nothing far away tells where near ones lie.
     """
     rng = np.random.default_rng(seed)
-    rows = clustered(rng, count)
-    asked = np.concatenate([noisy(rng, rows[: ASKED // 2], 0.4), _units(rng, ASKED // 2)])
-    asked = asked[rng.permutation(ASKED)]
-    store = _Given(rows)
-    made = {"exact": ExactIndex, "bits": BitsIndex}
-    indexes: dict[str, FollowingIndex] = {kind: made[kind]() for kind in kinds}
-    built = {kind: _once(index, store.store, asked[0]) for kind, index in indexes.items()}
-    calls: dict[str, Callable[[_Rows], Any]] = {"product": lambda vector: rows @ vector}
+    shape = _shape(rng) if like_texts else None
+    rows = clustered(rng, count, shape)
+    near = noisy(rng, rows[: ASKED // 2], 0.4, shape)
+    asked = np.concatenate([near, _units(rng, ASKED // 2, shape)])[rng.permutation(ASKED)]
+    store = _Given(rows).store
+    with TemporaryDirectory() as folder:
+        made: dict[str, Callable[[], FollowingIndex]] = {
+            "exact": ExactIndex,
+            "bits": BitsIndex,
+            "graph": partial(_with_graph, folder),
+        }
+        indexes = {kind: made[kind]() for kind in kinds}
+        built = {kind: _once(index, store, asked[0]) for kind, index in indexes.items()}
+        costs = _costs(indexes["graph"], folder, store, asked[0]) if "graph" in kinds else {}
+    calls: dict[str, Callable[[Rows], Any]] = {"product": lambda vector: rows @ vector}
     for kind, index in indexes.items():
-        calls[kind] = partial(_ask, index, store.store)
+        calls[kind] = partial(_ask, index, store)
     times = _in_turns(calls, asked)
-    found = {kind: _missed(index, store.store, rows, asked) for kind, index in indexes.items()}
+    found = {kind: _missed(index, store, rows, asked) for kind, index in indexes.items()}
     return {
         "entries": count,
+        "like_texts": like_texts,
         "microseconds": times,
         "times_bare_product": {kind: times[kind] / times["product"] for kind in kinds},
         "seconds_to_build": built,
+        "graph": costs,
         "missed": found,
     }
 
@@ -73,11 +101,8 @@ def start(count: int, *, seed: int) -> dict[str, Any]:
     rng = np.random.default_rng(seed)
     with TemporaryDirectory() as folder:
         path = Path(folder) / "start.db"
-        store = SqliteStore(path)
         rows = _units(rng, count)
-        for at in range(0, count, BATCH):
-            store.put([_put(n, rows[n]) for n in range(at, min(at + BATCH, count))], 0.0)
-        store.close()
+        stored(path, rows).close()
         gc.collect()
         before = _memory()
         began = time.perf_counter()
@@ -91,10 +116,18 @@ def start(count: int, *, seed: int) -> dict[str, Any]:
     return {"entries": count, "seconds": seconds, "bytes_an_entry": held / count}
 
 
+def stored(path: Path, rows: Rows) -> SqliteStore:
+    """A new file with these vectors as one group."""
+    store = SqliteStore(path)
+    for at in range(0, len(rows), BATCH):
+        store.put([_put(n, rows[n]) for n in range(at, min(at + BATCH, len(rows)))], 0.0)
+    return store
+
+
 class _Given:
     """A store as an index sees it, whose vectors are given."""
 
-    def __init__(self, rows: _Rows) -> None:
+    def __init__(self, rows: Rows) -> None:
         self._changes = Changes(
             ids=[_name(number) for number in range(len(rows))],
             groups=[GROUP] * len(rows),
@@ -121,7 +154,7 @@ def _name(number: int) -> str:
     return f"{number:032x}"
 
 
-def _put(number: int, vector: _Rows) -> Put:
+def _put(number: int, vector: Rows) -> Put:
     entry = Entry(
         id=_name(number),
         partition="p" * 32,
@@ -135,40 +168,83 @@ def _put(number: int, vector: _Rows) -> Put:
     return Put(entry=entry, vector=vector, since=0)
 
 
-def _units(rng: np.random.Generator, count: int) -> _Rows:
-    return _unit(rng.standard_normal((count, DIMENSIONS), dtype=np.float32))
+def _shape(rng: np.random.Generator) -> Rows:
+    """Makes normal numbers vary in effect in 75 of the directions, as MiniLM's vectors do.
+
+    That is what the squares of the variances of 7,295 questions' vectors say: (Σλ)² ÷ Σλ².
+    """
+    variances = np.exp(-np.arange(DIMENSIONS) / 37.5)
+    variances *= DIMENSIONS / variances.sum()
+    turned, _ = np.linalg.qr(rng.standard_normal((DIMENSIONS, DIMENSIONS)))
+    shape: Rows = (np.sqrt(variances)[:, None] * turned).astype(np.float32)
+    return shape
 
 
-def noisy(rng: np.random.Generator, rows: _Rows, scale: float) -> _Rows:
+def _normal(rng: np.random.Generator, count: int, shape: Rows | None) -> Rows:
+    numbers = rng.standard_normal((count, DIMENSIONS), dtype=np.float32)
+    return numbers if shape is None else numbers @ shape
+
+
+def _units(rng: np.random.Generator, count: int, shape: Rows | None = None) -> Rows:
+    return _unit(_normal(rng, count, shape))
+
+
+def noisy(rng: np.random.Generator, rows: Rows, scale: float, shape: Rows | None = None) -> Rows:
     """Vectors at about the cosine 1/√(1 + scale²) to those given."""
-    noise = rng.standard_normal(rows.shape, dtype=np.float32)
-    return _unit(rows + scale / math.sqrt(DIMENSIONS) * noise)
+    return _unit(rows + scale / math.sqrt(DIMENSIONS) * _normal(rng, len(rows), shape))
 
 
-def _unit(rows: _Rows) -> _Rows:
-    units: _Rows = rows / np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
+def _unit(rows: Rows) -> Rows:
+    units: Rows = rows / np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
     return units
 
 
-def clustered(rng: np.random.Generator, count: int) -> _Rows:
+def clustered(rng: np.random.Generator, count: int, shape: Rows | None = None) -> Rows:
     """Every fifth vector by itself, four others around it at cosines of about 0.9 to 0.7."""
-    centres = _units(rng, max(ASKED // 2, -(-count // 5)))
-    around = [noisy(rng, centres, scale) for scale in (0.5, 0.7, 0.9, 1.0)]
-    rows: _Rows = np.concatenate([centres, *around])[:count]
+    centres = _units(rng, max(ASKED // 2, -(-count // 5)), shape)
+    around = [noisy(rng, centres, scale, shape) for scale in (0.5, 0.7, 0.9, 1.0)]
+    rows: Rows = np.concatenate([centres, *around])[:count]
     return rows
 
 
-def _once(index: FollowingIndex, store: Store, vector: _Rows) -> float:
+def _with_graph(folder: str) -> GraphIndex:
+    return GraphIndex(beyond=LARGE, folder=folder)
+
+
+def _costs(index: FollowingIndex, folder: str, store: Store, vector: Rows) -> dict[str, float]:
+    """Of a graph: its making, its loading, its room in memory and in the file."""
+    assert isinstance(index, GraphIndex)
+    gc.collect()
+    before, began = _memory(), time.perf_counter()
+    index.ready()
+    made = time.perf_counter() - began
+    gc.collect()
+    held = _memory() - before
+    loaded = _with_graph(folder)
+    _once(loaded, store, vector)
+    began = time.perf_counter()
+    loaded.ready()
+    seconds = time.perf_counter() - began
+    (file,) = Path(folder).iterdir()
+    return {
+        "seconds_to_make": made,
+        "seconds_to_load": seconds,
+        "bytes_an_entry_in_memory": held / len(index),
+        "bytes_an_entry_in_the_file": file.stat().st_size / len(index),
+    }
+
+
+def _once(index: FollowingIndex, store: Store, vector: Rows) -> float:
     began = time.perf_counter()
     index.nearest(store, GROUP, vector, NEIGHBOURS, FLOOR)
     return time.perf_counter() - began
 
 
-def _ask(index: FollowingIndex, store: Store, vector: _Rows) -> Any:
+def _ask(index: FollowingIndex, store: Store, vector: Rows) -> Any:
     return index.nearest(store, GROUP, vector, NEIGHBOURS, FLOOR)
 
 
-def _in_turns(calls: Mapping[str, Callable[[_Rows], Any]], asked: _Rows) -> dict[str, float]:
+def _in_turns(calls: Mapping[str, Callable[[Rows], Any]], asked: Rows) -> dict[str, float]:
     """Median microseconds of each, called in turns of `BLOCK` calls."""
     taken: dict[str, list[float]] = {name: [] for name in calls}
     for block in range(ROUNDS):
@@ -180,13 +256,13 @@ def _in_turns(calls: Mapping[str, Callable[[_Rows], Any]], asked: _Rows) -> dict
     return {name: statistics.median(times) * 1e6 for name, times in taken.items()}
 
 
-def _true(rows: _Rows, asked: _Rows) -> Iterator[float]:
+def _true(rows: Rows, asked: Rows) -> Iterator[float]:
     stored = _unit(rows.astype(np.float16).astype(np.float32))
     for vector in asked:
         yield float((stored @ vector).max())
 
 
-def _missed(index: FollowingIndex, store: Store, rows: _Rows, asked: _Rows) -> dict[str, int]:
+def _missed(index: FollowingIndex, store: Store, rows: Rows, asked: Rows) -> dict[str, int]:
     """How often the most similar entry was not found, where one is at 0.7 or above."""
     near = missed = 0
     for vector, similarity in zip(asked, _true(rows, asked), strict=True):

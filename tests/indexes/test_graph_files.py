@@ -12,8 +12,8 @@ import time
 
 import numpy as np
 import pytest
-
 from evals.index_speed import clustered, noisy
+
 from stemma.files import PART, write_whole
 from stemma.indexes import graph_files
 from stemma.indexes.exact import ExactIndex
@@ -146,30 +146,34 @@ BAD = {
 }
 
 
+@pytest.fixture
+def given(monkeypatch):
+    """What the library was given to read, for each graph."""
+    seen = []
+    made = Graph.__init__
+
+    def watched(self, centre, digests=None, data=None):
+        seen.append(data)
+        made(self, centre, digests, data)
+
+    monkeypatch.setattr(Graph, "__init__", watched)
+    return seen
+
+
 @pytest.mark.parametrize("damage", BAD)
-def test_the_library_never_sees_a_file_that_is_not_whole(
-    tmp_path, log, asked, grown, monkeypatch, caplog, damage
-):
-    """It is said, the graph is made from the table, and the file is whole again."""
+def test_the_library_never_sees_a_file_that_is_not_whole(tmp_path, log, asked, given, damage):
+    """The graph is made from the table, and the file is whole again."""
     opened(tmp_path, log, asked)
     (file,) = tmp_path.iterdir()
     whole = file.read_bytes()
     file.write_bytes(BAD[damage](whole))
-    given = []
-    made = Graph.__init__
-
-    def watched(self, centre, digests=None, data=None):
-        given.append(data)
-        made(self, centre, digests, data)
-
-    monkeypatch.setattr(Graph, "__init__", watched)
+    given.clear()
     opened(tmp_path, log, asked)
     assert given == [None]
-    assert grown == [COUNT, COUNT]
-    assert "made anew" in caplog.text
     assert len(file.read_bytes()) == len(whole)
     opened(tmp_path, log, asked)
-    assert len(grown) == 2
+    assert len(given) == 2
+    assert given[1] is not None
 
 
 @POSIX

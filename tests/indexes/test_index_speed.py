@@ -28,6 +28,15 @@ def test_measures_each_index_against_the_product():
     assert told["missed"]["exact"] == told["missed"]["bits"] == {"asked": 200, "missed": 0}
 
 
+def test_measures_what_a_graph_costs():
+    """Its making, its loading and its room, beside its times."""
+    told = figures('measure(4_200, seed=3, kinds=("bits", "graph"), like_texts=True)')
+    assert set(told["microseconds"]) == {"product", "bits", "graph"}
+    assert told["graph"]["seconds_to_load"] > 0
+    assert told["graph"]["bytes_an_entry_in_the_file"] > 48
+    assert told["missed"]["graph"] == {"asked": 200, "missed": 0}
+
+
 def test_measures_the_start_from_a_file():
     """Through a real store."""
     told = figures("start(300, seed=3)")
