@@ -2,37 +2,29 @@
 
 from __future__ import annotations
 
-import math
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
+from evals.speed.vectors import NEAR, Rows, clustered, noisy, units
 from stemma import Cache
-from stemma.embedders.protocol import Matrix
 
 __all__ = [
     "BATCH",
-    "DIMENSIONS",
-    "NEAR",
     "WORDS",
     "Given",
     "Questions",
     "answer",
-    "clustered",
     "fill",
     "in_batches",
-    "missed",
-    "noisy",
     "question",
     "questions",
     "reworded",
-    "units",
 ]
 
-DIMENSIONS = 384
 BATCH = 2_000
 WORDS = (  # a block of words is easier to read than a column of quoted ones
     "account balance booking card change city cloud column contract data delivery device error "
@@ -40,17 +32,6 @@ WORDS = (  # a block of words is easier to read than a column of quoted ones
     "page password payment plan price question record region report result route rule schema "
     "server session signal source table team ticket token tool track transfer update user value"
 ).split()
-
-NEAR = 0.4
-"""Noise that leaves a cosine of about 0.93."""
-
-_AROUND = (0.5, 0.7, 0.9, 1.0)
-"""Noise that leaves cosines of about 0.9, 0.82, 0.74 and 0.7."""
-
-
-_WORTH_FINDING = 0.7
-
-K = TypeVar("K")
 
 
 class Given:
@@ -67,7 +48,7 @@ class Given:
         self._vectors = vectors
         self._others = units(np.random.default_rng(0), 256)
 
-    def embed(self, texts: Sequence[str]) -> Matrix:
+    def embed(self, texts: Sequence[str]) -> Rows:
         """The given vectors."""
         rows = [self._vectors.get(text) for text in texts]
         return np.stack(
@@ -95,7 +76,7 @@ class Questions:
     """
 
     stored: Sequence[str]
-    rows: Matrix
+    rows: Rows
     near: Sequence[str]
     far: Sequence[str]
     asked: Mapping[str, Any]
@@ -163,47 +144,3 @@ def in_batches(end: int, start: int = 0) -> Iterator[range]:
     """The numbers from `start` to below `end`, a batch at a time."""
     for first in range(start, end, BATCH):
         yield range(first, min(first + BATCH, end))
-
-
-def units(rng: np.random.Generator, count: int) -> Matrix:
-    """Random vectors of length 1."""
-    return _unit(rng.standard_normal((count, DIMENSIONS), dtype=np.float32))
-
-
-def noisy(rng: np.random.Generator, rows: Matrix, scale: float) -> Matrix:
-    """Vectors at about the cosine 1/√(1 + scale²) to those given."""
-    noise = rng.standard_normal(rows.shape, dtype=np.float32)
-    return _unit(rows + scale / math.sqrt(DIMENSIONS) * noise)
-
-
-def clustered(rng: np.random.Generator, count: int) -> Matrix:
-    """Every fifth vector by itself, four others around it at cosines of about 0.9 to 0.7."""
-    centres = units(rng, -(-count // 5))
-    rows: Matrix = np.concatenate([centres, *(noisy(rng, centres, by) for by in _AROUND)])[:count]
-    return rows
-
-
-def missed(
-    rows: Matrix, asked: Mapping[K, Any], found: Callable[[K], float | None]
-) -> dict[str, int]:
-    """How often the most similar entry was not found, where one is at 0.7 or above.
-
-    Args:
-        rows: All that is stored.
-        asked: The vectors of what is asked.
-        found: Gives the highest similarity that was found for one of them.
-    """
-    stored = _unit(rows.astype(np.float16).astype(np.float32))
-    near = wrong = 0
-    for one, vector in asked.items():
-        highest = float((stored @ vector).max())
-        if highest >= _WORTH_FINDING:
-            near += 1
-            similarity = found(one)
-            wrong += similarity is None or similarity < highest - 1e-5
-    return {"asked": near, "missed": wrong}
-
-
-def _unit(rows: Matrix) -> Matrix:
-    unit: Matrix = rows / np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
-    return unit

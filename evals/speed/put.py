@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 import stemma
-from evals.speed.given import Given, answer, question, units
+from evals.speed.given import Given, answer, question
 from evals.speed.measuring import Figure, Measured, in_turns, scaled
+from evals.speed.vectors import units
 from stemma import Cache, Frame, Miss, Source, Ticket, frames
 
 __all__ = ["one_by_one", "run", "tickets"]

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 import stemma
-from evals.speed.given import NEAR, Given, clustered, fill, noisy, question, reworded
+from evals.speed.given import Given, fill, question, reworded
 from evals.speed.measuring import Figure, Measured, fresh, memory, scaled
+from evals.speed.vectors import NEAR, clustered, noisy
 from stemma import Hit
 
 __all__ = ["FirstHit", "first_lookup", "run"]

@@ -11,8 +11,9 @@ import pytest
 from rich.console import Console
 
 from evals import speed
-from evals.speed.given import Given, clustered, missed, question, questions
+from evals.speed.given import Given, question, questions
 from evals.speed.measuring import Figure, Measured, fresh, in_turns, scaled
+from evals.speed.vectors import clustered, missed
 
 SMALL = {
     "exact": 0.002,
@@ -76,11 +77,15 @@ def by_meaning(entries, asked, *others):
 
 def index(told):
     us = told["microseconds"]
-    assert set(us) == {"product", "exact", "bits"}
+    kinds = {"exact", "bits", "graph"}
+    assert set(us) == {"product", *kinds}
     assert told["entries"] == 4_200
-    assert told["missed"]["exact"] == told["missed"]["bits"] == {"asked": 200, "missed": 0}
-    assert told["times_bare_product"]["bits"] == pytest.approx(us["bits"] / us["product"])
-    assert set(told["seconds_to_build"]) == {"exact", "bits"}
+    for kind in kinds:
+        assert told["missed"][kind] == {"asked": 200, "missed": 0}
+        assert told["times_bare_product"][kind] == pytest.approx(us[kind] / us["product"])
+    assert set(told["seconds_to_build"]) == kinds
+    assert told["graph"]["seconds_to_load"] > 0
+    assert told["graph"]["bytes_an_entry_in_the_file"] > 48
 
 
 def start(told):

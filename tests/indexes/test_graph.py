@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evals.speed.given import clustered, noisy
+from evals.speed.vectors import clustered, noisy
 from stemma.errors import MissingDependency, UsageError
 from stemma.indexes import graph
 from stemma.indexes.bits import BitsView
