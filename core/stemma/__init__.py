@@ -11,6 +11,7 @@ print(served.value, served.outcome)
 Importing this package loads no framework, no model library and no client, and opens nothing.
 """
 
+from stemma import forking
 from stemma.cache import Cache, open  # noqa: A004 - the name users type: `stemma.open`
 from stemma.clock import Clock, SystemClock
 from stemma.codec import Codec, Encoded, Form, JsonCodec, VectorCodec
@@ -20,6 +21,7 @@ from stemma.entry import Cost, Edge, Entry, Lineage, Source, SourceEdge, content
 from stemma.errors import (
     CacheFault,
     CodecError,
+    DamagedDatabase,
     EmbedderError,
     ForeignDatabase,
     MissingDependency,
@@ -58,6 +60,7 @@ __all__ = [
     "Codec",
     "CodecError",
     "Cost",
+    "DamagedDatabase",
     "Edge",
     "Embedder",
     "EmbedderError",
@@ -108,6 +111,7 @@ __all__ = [
     "content_digest",
     "count_tokens",
     "digest",
+    "forking",
     "frames",
     "open",
 ]

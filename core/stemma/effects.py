@@ -91,19 +91,11 @@ async def _perform(ask: Ask) -> Any:
     if ask.foreign:
         return await asyncio.to_thread(method, *ask.args)
     call = functools.partial(contextvars.copy_context().run, method, *ask.args)
-    return await asyncio.get_running_loop().run_in_executor(_workers(), call)
+    return await asyncio.get_running_loop().run_in_executor(_workers(os.getpid()), call)
 
 
 @functools.cache
-def _workers() -> ThreadPoolExecutor:
+def _workers(process: int) -> ThreadPoolExecutor:  # noqa: ARG001 - a child has no threads of its parent's
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - only where it is needed
 
     return ThreadPoolExecutor(WORKERS, thread_name_prefix="stemma")
-
-
-def _forget_workers() -> None:
-    _workers.cache_clear()  # a forked child has none of the parent's threads
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_workers)

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from stemma import flight
 from stemma.effects import Ask, Steps
 from stemma.entry import Cost
+from stemma.errors import DamagedDatabase
 from stemma.flight import Flights, Landing
 from stemma.lookup import Lookup
 from stemma.outcome import Hit, Miss, Stored, Ticket
@@ -151,6 +152,9 @@ class Engine:
         """
         try:
             fetched: Fetched = yield Ask(self.parts.store, "get", ([query.key.id],))
+        except DamagedDatabase as error:
+            self.parts.fault("lookup", error, query.scope)
+            return miss
         except Exception:
             return miss  # the lookup has told of it already
         ticket = miss.ticket

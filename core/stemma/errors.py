@@ -7,6 +7,7 @@ StemmaError
 │   └── UnkeyableValue                 a value has no stable key (a lambda, an open handle)
 ├── StoreError                         the store could not do its work
 │   ├── StoreUnavailable               it cannot be opened or reached, or is locked too long
+│   ├── DamagedDatabase                the file is damaged; says what became of it
 │   ├── ForeignDatabase                the file is not a database of ours; left untouched
 │   └── SchemaTooNew                   written by a newer Stemma; left untouched
 ├── CodecError                         a value cannot be stored, or stored bytes cannot be read
@@ -23,6 +24,7 @@ from __future__ import annotations
 __all__ = [
     "CacheFault",
     "CodecError",
+    "DamagedDatabase",
     "EmbedderError",
     "ForeignDatabase",
     "MissingDependency",
@@ -58,6 +60,10 @@ class StoreError(StemmaError):
 
 class StoreUnavailable(StoreError):
     """The store cannot be opened or reached, or stayed locked for too long."""
+
+
+class DamagedDatabase(StoreError):
+    """The database is damaged beyond single records. Says whether it was set aside, and where."""
 
 
 class ForeignDatabase(StoreError):

@@ -12,11 +12,12 @@ others, computes for itself. And nobody waits for ever: after `PATIENCE` seconds
 from __future__ import annotations
 
 import sys
-import threading
 from collections import deque
 from concurrent.futures import Future, InvalidStateError
 from contextvars import ContextVar
 from typing import Literal
+
+from stemma import forking
 
 __all__ = ["Flights", "Landing", "Turn", "hold", "holding"]
 
@@ -40,7 +41,12 @@ class Flights:
 
     def __init__(self, patience: float = PATIENCE) -> None:
         self._patience = patience
-        self._lock = threading.Lock()
+        self._lock = forking.Lock()
+        self.after_fork()
+        forking.follow(self)
+
+    def after_fork(self) -> None:
+        """Begin anew in the child: nobody there ends what its parent's threads compute."""
         self._waiting: dict[str, deque[Future[Turn]]] = {}
         self._awaited: dict[str, list[str]] = {}
 

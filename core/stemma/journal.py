@@ -7,12 +7,12 @@ statistics, never an entry.
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
 
+from stemma import forking
 from stemma.stores.protocol import Count, Serving, Store
 
 __all__ = ["Journal"]
@@ -28,8 +28,6 @@ EVERY = 1.0
 
 
 Sums = dict[tuple[str, str, str], tuple[int, float, int]]
-
-_pid = os.getpid
 
 
 def _add(sums: Sums, key: tuple[str, str, str], lookups: int, seconds: float, tokens: int) -> None:
@@ -48,14 +46,18 @@ class Journal:
     def __init__(self, store: Store, on_fault: Callable[[Exception], None]) -> None:
         self._store = store
         self._on_fault = on_fault
+        self._lock = forking.Lock()
+        self._writing = forking.Lock()
+        self._closed = False
+        self.after_fork()
+        forking.follow(self)
+
+    def after_fork(self) -> None:
+        """Begin anew in the child: what was gathered until now, the parent will write."""
         self._served: deque[tuple[Serving, str, float, int]] = deque(maxlen=MOST)
         self._counts: Sums = {}
-        self._lock = threading.Lock()
-        self._writing = threading.Lock()
         self._wake = threading.Event()
         self._thread: threading.Thread | None = None
-        self._pid = _pid()
-        self._closed = False
 
     def count(
         self, tenant: str, node: str, outcome: str, seconds: float = 0.0, tokens: int = 0
@@ -63,13 +65,13 @@ class Journal:
         """Count one lookup and what it saved."""
         with self._lock:
             _add(self._counts, (tenant, node, outcome), 1, seconds, tokens)
-        if self._thread is None or self._pid != _pid():
+        if self._thread is None:
             self._start()
 
     def serve(self, serving: Serving, node: str, seconds: float, tokens: int) -> None:
         """Note that an entry was served, and what that saved; counted when the batch is written."""
         self._served.append((serving, node, seconds, tokens))
-        if self._thread is None or self._pid != _pid():
+        if self._thread is None:
             self._start()
         elif len(self._served) >= FULL:
             self._wake.set()
@@ -100,9 +102,8 @@ class Journal:
 
     def _start(self) -> None:
         with self._lock:
-            if self._closed or (self._thread is not None and self._pid == _pid()):
+            if self._closed or self._thread is not None:
                 return
-            self._pid = _pid()
             self._thread = threading.Thread(target=self._run, name="stemma-journal", daemon=True)
             self._thread.start()
 

@@ -12,11 +12,11 @@ compute side by side instead of one after another.
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Iterator
 from typing import Literal
 
+from stemma import forking
 from stemma.errors import StoreUnavailable, UsageError
 from stemma.keys import digest
 
@@ -54,14 +54,19 @@ class Leases:
         if not patience >= 0:
             raise UsageError(f"patience must be 0 seconds or more, not {patience!r}")
         self._patience = patience
-        self._lock = threading.Lock()
-        self._held: dict[int, int] = {}
+        self._lock = forking.Lock()
+        self.after_fork()
+        forking.follow(self)
         try:
             self._file: int | None = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
             raise StoreUnavailable(
                 f"{os.fspath(path)!r}: {error.strerror}; leases need a file that may be written"
             ) from error
+
+    def after_fork(self) -> None:
+        """Begin anew in the child: the leads are the parent's."""
+        self._held: dict[int, int] = {}
 
     def acquire(self, key: str, wait: bool = True) -> bool:
         """Take the lead for a question, waiting while another process has it.

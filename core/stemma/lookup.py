@@ -10,12 +10,13 @@ from functools import partial
 from stemma.codec import Codec
 from stemma.effects import Ask, Steps
 from stemma.entry import Entry, Vector
-from stemma.errors import CodecError, UsageError
+from stemma.errors import CodecError, DamagedDatabase, UsageError
 from stemma.indexes.protocol import Near
 from stemma.lineage.frames import Frame
 from stemma.lineage.validity import judge
 from stemma.outcome import Hit, Miss, Ticket
 from stemma.parts import Parts, kind_of
+from stemma.policies.life import over
 from stemma.policies.threshold import Accepted, Candidate
 from stemma.query import Query
 from stemma.scope import Scope
@@ -54,6 +55,9 @@ class Lookup:
             if _own_refusal(entry, scope, now) or not self._proven(entry, fetched.epoch, now):
                 return None
             hit = _hit(entry, codec, now)
+        except DamagedDatabase as error:
+            self._parts.fault("lookup", error, scope)  # it is mended: `lookup` will not meet it
+            return None
         except Exception:
             return None  # `lookup` meets it again, and tells
         self._parts.saw(fetched.sequence)
@@ -318,7 +322,7 @@ def _own_refusal(entry: Entry, scope: Scope, now: float) -> str | None:
         return "damaged"
     if entry.verdict == "hallucinated":
         return "quarantined"
-    if entry.expires is not None and now >= entry.expires:
+    if over(entry.made, entry.expires, now):
         return "expired"
     return None
 

@@ -9,7 +9,7 @@ from typing import Literal
 from stemma.clock import Clock
 from stemma.embedders.protocol import Embedder
 from stemma.entry import Cost, Entry
-from stemma.errors import CacheFault, StoreError
+from stemma.errors import CacheFault, DamagedDatabase, StoreError
 from stemma.events import Event, Kind, Listeners
 from stemma.indexes.protocol import Index
 from stemma.journal import Journal
@@ -117,6 +117,8 @@ class Parts:
         # Only a store's own words: another error may repeat the text that it was given.
         words = f": {error}" if isinstance(error, StoreError) else ""
         self.tell("fault", scope, where, detail=kind_of(error) + words)
+        if isinstance(error, DamagedDatabase):
+            self.tell("warning", None, "damaged", detail=str(error))
         if self.fail == "closed" and where in ("lookup", "put"):
             raise CacheFault(f"the cache failed at {where}: {kind_of(error)}: {error}") from error
 

@@ -18,9 +18,17 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["PARTS", "Outcome", "run", "tried"]
+__all__ = ["PARTS", "Outcome", "run", "times", "tried"]
 
 PARTS: dict[str, str] = {
+    "power_cuts": "loss of power at any moment of a history, on SQLite",
+    "killed_writers": "two writers on one SQLite file are killed, and what they were told holds",
+    "shared_file": "four processes put, look up, take back and report on one file",
+    "cancelled": "threads and tasks share a cache, and a part of the tasks is cancelled",
+    "racing_recalls": "recalls race with puts of what they cover, on random graphs",
+    "stampede": "many ask the same at once, and their leader is killed or fails",
+    "forks": "a process forks while its threads use the cache",
+    "clock": "wall clocks jump, and differ between processes",
     "damaged_index": "saved graphs damaged: no process dies, no answer is wrong",
 }
 """Each module in this package that has a `run(size=, seed=, folder=)`, and what it tries."""
@@ -46,6 +54,11 @@ class Outcome:
     def held(self) -> bool:
         """Whether something was tried, and every promise was kept."""
         return sum(self.tried.values()) > 0 and not any(self.violations.values())
+
+
+def times(count: int, size: float) -> int:
+    """How often to try what is tried `count` times at full size: at least once."""
+    return max(1, round(count * size))
 
 
 def tried(name: str, *, size: float, seed: int) -> Outcome:

@@ -33,7 +33,7 @@ from langchain_core.runnables import Runnable, RunnableBinding
 from langchain_core.vectorstores import VectorStore
 from pydantic import BaseModel, SecretBytes, SecretStr
 
-from stemma import digest
+from stemma import digest, forking
 from stemma_langchain.callables import CALLABLES, describe_callable, describe_reduced
 from stemma_langchain.kinds import (
     LIBRARIES,
@@ -292,6 +292,7 @@ def _generic(walk: Walk, thing: Any) -> Any:
 _LOCKS = (
     type(threading.Lock()),
     type(threading.RLock()),
+    forking.Lock,
     threading.Condition,
     threading.Event,
     threading.Semaphore,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -25,6 +24,7 @@ from stemma import (
     Ticket,
     UsageError,
     count_tokens,
+    forking,
     frames,
 )
 from stemma_langchain.calls import Live, take_pending, waiting_calls
@@ -82,7 +82,7 @@ class LLMCache(BaseCache):
         self._models: dict[str, ModelString] = {}
         self._tickets: OrderedDict[tuple[str, str], list[tuple[tuple[int, int], Ticket]]]
         self._tickets = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = forking.Lock()
 
     def lookup(self, prompt: str, llm_string: str) -> RETURN_VAL_TYPE | None:
         """The stored generations, or `None`."""

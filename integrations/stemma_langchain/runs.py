@@ -14,7 +14,6 @@ metadata, such as LangChain's LLM cache.
 from __future__ import annotations
 
 import itertools
-import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
@@ -32,7 +31,7 @@ from langchain_core.outputs import Generation, LLMResult
 from langchain_core.runnables.config import var_child_runnable_config
 from langchain_core.tracers.context import register_configure_hook
 
-from stemma import Frame, frames
+from stemma import Frame, forking, frames
 from stemma_langchain.calls import Calls, Pending, begin_call, live, one_text
 from stemma_langchain.completions import asking_manager
 from stemma_langchain.replies import refused, spent
@@ -70,7 +69,7 @@ class Runs(BaseCallbackHandler):
         self._runs: OrderedDict[UUID, _Run] = OrderedDict()
         self._refused: WeakKeyDictionary[Frame, str] = WeakKeyDictionary()
         self._made: dict[int, tuple[weakref.ref[Any], Frame]] = {}
-        self._lock = threading.Lock()
+        self._lock = forking.Lock()
 
     def __len__(self) -> int:
         return len(self._runs)

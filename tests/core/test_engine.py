@@ -6,6 +6,7 @@ import pytest
 
 import stemma
 from stemma import CacheFault, Cost, Hit, LifePolicy, Miss, Source, StoreError, TenantRequired
+from stemma.policies.life import AHEAD
 from stemma.testing.clock import ManualClock
 from stemma.testing.fakes import Scripted as Model
 
@@ -145,7 +146,10 @@ def test_a_life_of_zero_is_not_no_life_at_all(cache, do, model):
     assert do(cache.answers.lookup, ASK).reason == "expired"
 
 
-def chain(cache, do, *, text="document text of the first version"):
+TEXT = "document text of the first version"
+
+
+def chain(cache, do, *, text=TEXT):
     """A retrieval, a call and an answer in one trace; their stored entries."""
     with cache.trace():
         found = do(cache.retrievals.get_or_compute, ASK, Model([text]), index="docs")
@@ -517,9 +521,30 @@ def test_odd_texts_are_kept_apart_and_come_back(cache, do, text):
 
 def test_a_clock_that_jumps_makes_no_age_negative(cache, do, clock, model):
     do(cache.answers.get_or_compute, ASK, model)
-    clock.jump(-3600)
+    clock.jump(-AHEAD)
     assert do(cache.answers.lookup, ASK).age == 0
     assert isinstance(clock, ManualClock)
+
+
+def test_what_was_made_by_a_clock_far_ahead_is_over_once_the_clock_is_right(cache, do, clock):
+    """Though its end is years away; so is what was built on it."""
+    retrieval, _, _ = chain(cache, do)
+    years = 10 * 365 * 86_400.0
+    clock.jump(years)
+    with cache.refresh():
+        do(cache.retrievals.get_or_compute, ASK, Model([TEXT]), index="docs")
+        do(cache.hops.get_or_compute, ASK, Model("made in the future"))
+    clock.jump(-years)
+    assert do(cache.hops.lookup, ASK).reason == "expired"
+    assert do(cache.retrievals.lookup, ASK, index="docs").reason == "expired"
+    cache.recall(subject="nobody")  # so that ancestors are looked at anew
+    miss = do(cache.answers.lookup, ASK)
+    assert (miss.reason, miss.detail) == (
+        "parent_invalid",
+        f"parent {retrieval.id} has expired",
+    )
+    assert do(cache.hops.get_or_compute, ASK, Model("made now")).value == "made now"
+    assert do(cache.hops.lookup, ASK).value == "made now"
 
 
 async def _fetched(word: str) -> str:

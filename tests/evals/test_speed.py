@@ -8,12 +8,12 @@ import math
 
 import numpy as np
 import pytest
-from rich.console import Console
-
-from evals import speed
 from evals.speed.given import Given, question, questions
 from evals.speed.measuring import Figure, Measured, fresh, in_turns, scaled
 from evals.speed.vectors import clustered, missed
+from rich.console import Console
+
+from evals import speed
 
 SMALL = {
     "exact": 0.002,

@@ -10,10 +10,10 @@ import threading
 
 import numpy as np
 import pytest
+from evals.speed.vectors import clustered, noisy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evals.speed.vectors import clustered, noisy
 from stemma.errors import MissingDependency, UsageError
 from stemma.indexes import graph
 from stemma.indexes.bits import BitsView

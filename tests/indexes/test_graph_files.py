@@ -12,8 +12,8 @@ import time
 
 import numpy as np
 import pytest
-
 from evals.speed.vectors import clustered, noisy
+
 from stemma.files import PART, write_whole
 from stemma.indexes import graph_files
 from stemma.indexes.exact import ExactIndex

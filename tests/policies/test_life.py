@@ -7,7 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stemma.errors import UsageError
-from stemma.policies.life import DEFAULT_LIVES, LifePolicy, Prior, change_rate, own_life
+from stemma.policies.life import (
+    AHEAD,
+    DEFAULT_LIVES,
+    LifePolicy,
+    Prior,
+    change_rate,
+    over,
+    own_life,
+)
 from stemma.scope import NODES
 
 BASE = st.floats(0, 1e9)
@@ -36,6 +44,22 @@ def test_no_base_is_no_end_unless_the_sources_change():
 def test_a_base_of_zero_ends_at_once():
     assert own_life(0, 1, 1.0) == 0
     assert own_life(0, 1, 1.0, floor=60) == 0
+
+
+@pytest.mark.parametrize(
+    ("made", "expires", "now", "ended"),
+    [
+        (100.0, 160.0, 159.0, False),
+        (100.0, 160.0, 160.0, True),
+        (100.0, 100.0, 100.0, True),
+        (100.0, 900.0, 100.0 - AHEAD, False),
+        (100.0, 900.0, 99.0 - AHEAD, True),
+        (100.0, 900.0, -1e9, True),
+        (1e9, None, 0.0, False),
+    ],
+)
+def test_a_life_is_over_at_its_end_or_where_it_began_too_far_ahead(made, expires, now, ended):
+    assert over(made, expires, now) is ended
 
 
 def test_a_floor_lifts_up_to_the_base_and_the_bound():

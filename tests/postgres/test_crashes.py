@@ -32,7 +32,7 @@ class Writer(threading.Thread):
             number += 1
             self.unknown = {one}
             try:
-                made = put(entry(one, one), since=10**9, vector=vector(number, 1))
+                made = put(entry(one, one), since=0, vector=vector(number, 1))
                 self._store.put([made], NOW)
                 self.stored.add(one)
                 if number % 5 == 0:

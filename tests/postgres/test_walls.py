@@ -191,8 +191,8 @@ def test_a_confined_store_writes_for_nobody_else(store, confined):
     """A put, a serving or a verdict in another's name is refused whole."""
     before = store.find()
     for use in (
-        lambda: confined.put([put(entry("mine", tenant="other"), since=99)], NOW),
-        lambda: confined.put([put(entry("other a"), since=99)], NOW),
+        lambda: confined.put([put(entry("mine", tenant="other"), since=confined.sequence())], NOW),
+        lambda: confined.put([put(entry("other a"), since=confined.sequence())], NOW),
         lambda: confined.journal([], [Count(tenant="other", node="x", outcome="hit", lookups=1)]),
     ):
         with pytest.raises(StoreError, match="may not do this"):

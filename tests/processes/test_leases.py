@@ -130,41 +130,6 @@ def test_a_lock_file_that_is_closed_or_useless_never_stands_in_the_way(path, tmp
         Leases(path, patience=-1)
 
 
-ASKING = """
-import os, sys, time
-import stemma
-from stemma.lease import Leases
-path, calls = sys.argv[1:]
-cache, leases = stemma.open(path, tenant="shared", embedder=None), Leases(path + "-leases")
-def compute():
-    with open(calls, "a") as file:
-        file.write("call\\n")
-    time.sleep(0.03)
-    return "answer"
-print("ready", flush=True)
-sys.stdin.readline()
-led = leases.acquire("q")
-try:
-    served = cache.answers.get_or_compute("q", compute)
-finally:
-    if led:
-        leases.release("q", "stored")
-print(served.value, flush=True)
-"""
-
-
-def test_eight_processes_that_ask_at_once_make_one_call(tmp_path, start):
-    """At most two are allowed; all get the answer."""
-    calls = tmp_path / "calls"
-    processes = [start(ASKING, tmp_path / "cache.db", calls) for _ in range(8)]
-    for one in processes:
-        assert one.hear() == "ready"
-    for one in processes:
-        one.tell("go")
-    assert [one.hear() for one in processes] == ["answer"] * 8
-    assert 1 <= len(calls.read_text().split()) <= 2
-
-
 def test_a_child_holds_nothing_of_its_parent_s(path, start):
     """A lease is a process's own: a fork inherits none, and its end frees none."""
     forking = start(FORKING, path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from evals.reliability import damaged_index
+
 from stemma.indexes import graph_files
 
 

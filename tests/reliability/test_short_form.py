@@ -8,6 +8,14 @@ from evals import reliability
 
 PACKAGE = Path(reliability.__file__).parent
 SHORT: dict[str, float] = {
+    "power_cuts": 0.1,
+    "killed_writers": 0.01,
+    "shared_file": 0.05,
+    "cancelled": 0.05,
+    "racing_recalls": 0.006,
+    "stampede": 0.05,
+    "forks": 0.04,
+    "clock": 0.05,
     "damaged_index": 0.01,
 }
 """By experiment, the part of its full size that takes a few seconds at most."""

@@ -90,11 +90,11 @@ def test_only_the_owner_may_read_it(path: Path, umask: int):
         put_one(store, entry("a"))
     finally:
         os.umask(former)
-    assert files(path) == ["cache.db", "cache.db-shm", "cache.db-wal"]
+    assert files(path) == ["cache.db", "cache.db-shm", "cache.db-stemma", "cache.db-wal"]
     for one in path.parent.iterdir():
         assert stat.S_IMODE(one.stat().st_mode) == 0o600, one.name
     store.close()
-    assert files(path) == ["cache.db"]
+    assert files(path) == ["cache.db", "cache.db-stemma"]
 
 
 def test_a_missing_directory_is_named(tmp_path: Path):

@@ -89,7 +89,11 @@ def test_opening_a_file_touches_that_file_and_no_other(tmp_path):
     written = [what for what in seen["touched"] if what.startswith("open ")]
     assert all(str(file) in what for what in written)
     assert not [what for what in seen["touched"] if what.startswith("socket.")]
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["answers.db", "answers.db-leases"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        "answers.db",
+        "answers.db-leases",
+        "answers.db-stemma",
+    ]
 
 
 def test_the_langchain_package_loads_langchain_when_a_face_is_named():

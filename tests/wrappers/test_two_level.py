@@ -140,7 +140,7 @@ def test_a_read_that_a_write_overtakes_is_not_kept(shared, near, monkeypatch, me
     well = shared.get
     write = {
         "recall": lambda: near.recall(Selector(entry="a"), now=NOW),
-        "put": lambda: near.put([put(entry("a", "two"), since=9)], NOW),
+        "put": lambda: near.put([put(entry("a", "two"), since=near.sequence())], NOW),
     }[method]
 
     def slowly(ids):
@@ -185,7 +185,7 @@ def test_what_a_write_that_failed_may_have_changed_is_fetched(shared, near, monk
     monkeypatch.setattr(shared, method, half)
     write = {
         "recall": lambda: near.recall(Selector(entry="a"), now=NOW),
-        "put": lambda: near.put([put(entry("a", "two"), since=9)], NOW),
+        "put": lambda: near.put([put(entry("a", "two"), since=near.sequence())], NOW),
     }[method]
     with pytest.raises(StoreUnavailable):
         write()
@@ -203,7 +203,7 @@ def test_a_put_whose_epoch_is_not_known_empties_the_memory(shared, near, monkeyp
         raise StoreUnavailable("gone")
 
     monkeypatch.setattr(shared, "get", out)
-    (stored,) = near.put([put(entry("parent", "two"), since=9)], NOW)
+    (stored,) = near.put([put(entry("parent", "two"), since=near.sequence())], NOW)
     assert stored.entry is not None
     monkeypatch.setattr(shared, "get", well)
     assert len(near) == 0
@@ -249,10 +249,10 @@ async def test_tasks_are_served_from_memory_too(shared, near):
 async def test_a_put_that_is_cancelled_leaves_nothing_near(native, clock):
     """It may have been stored, and have raised the epoch."""
     near = TwoLevel(native, lease=9, clock=clock)
-    put_one(near, entry("b"))
+    since = put_one(near, entry("b")).sequence
     native.mode = "hang"
     native.aput = lambda *_: asyncio.Event().wait()
-    task = asyncio.create_task(near.aput([put(entry(), since=9)], NOW))
+    task = asyncio.create_task(near.aput([put(entry(), since=since)], NOW))
     await asyncio.sleep(0)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):

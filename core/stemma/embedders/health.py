@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from stemma import forking
 from stemma.embedders.protocol import Embedder, Matrix
 from stemma.errors import EmbedderError
 
@@ -129,7 +129,7 @@ class Checked:
         self.dimensions: int | None = None
         self.quick: frozenset[str] = getattr(embedder, "quick", frozenset())
         self._refusal: str | None = None
-        self._lock = threading.Lock()
+        self._lock = forking.Lock()
         self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = (
             WeakKeyDictionary()
         )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
+from stemma import forking
 from stemma.embedders.health import unit_rows
 from stemma.embedders.model_files import find_model_files
 from stemma.embedders.protocol import Matrix
@@ -71,7 +71,7 @@ class LocalEmbedder:
                     f"the local embedder needs {package}: pip install 'stemma-cache[local]'"
                 )
         self._threads = threads
-        self._lock = threading.Lock()
+        self._lock = forking.Lock()
         self._session: Any = None
         self._tokenizer: Any = None
         self.revision = f"local/1-mean{WINDOW}-{self._files.identity()}"

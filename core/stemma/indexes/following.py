@@ -7,7 +7,6 @@ it was at one moment, which later changes leave alone.
 
 from __future__ import annotations
 
-import threading
 from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from stemma import forking
 from stemma.embedders.protocol import Matrix
 from stemma.entry import Vector
 from stemma.errors import UsageError
@@ -142,7 +142,7 @@ class FollowingIndex(ABC):
     exact: bool
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = forking.Lock()
         self._store: Store | None = None
         self._sequence = -1
         self._groups: dict[str, Group] = {}

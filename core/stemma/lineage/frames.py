@@ -20,6 +20,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from stemma import forking
 from stemma.entry import Cost, Edge, Known, Lineage, Source, SourceEdge
 from stemma.keys import digest
 
@@ -55,7 +56,7 @@ class Ledger(Protocol):
 
 
 _ledgers: tuple[weakref.ref[Ledger], ...] = ()  # replaced as a whole: it is read without a lock
-_registering = threading.Lock()
+_registering = forking.Lock()
 
 
 def register(ledger: Ledger) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from stemma.policies.life import over
 from stemma.stores.protocol import Ancestor, Ancestry
 
 __all__ = ["Validity", "judge"]
@@ -62,7 +63,7 @@ def _own(entry: Ancestor | None, itself: bool, now: float) -> Validity | None:
         return None
     if entry.verdict == "hallucinated":
         return Validity(reason="quarantined") if itself else _invalid(entry.id, "is quarantined")
-    if entry.expires is not None and now >= entry.expires:
+    if over(entry.made, entry.expires, now):
         return Validity(reason="expired") if itself else _invalid(entry.id, "has expired")
     return None
 

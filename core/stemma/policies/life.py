@@ -1,4 +1,4 @@
-"""How long an entry lives of its own, and how often a source changes. Pure, in seconds."""
+"""How long an entry lives of its own, when that is over, how often a source changes. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from types import MappingProxyType
 from stemma.errors import UsageError
 from stemma.scope import NODES, Node
 
-__all__ = ["DEFAULT_LIVES", "LifePolicy", "Prior", "change_rate", "own_life"]
+__all__ = ["AHEAD", "DEFAULT_LIVES", "LifePolicy", "Prior", "change_rate", "over", "own_life"]
 
 HOUR = 3600.0
 DAY = 24 * HOUR
@@ -28,6 +28,18 @@ DEFAULT_LIVES: Mapping[Node, float | None] = MappingProxyType(
     }
 )
 """Base lives, seconds. Embeddings and rerank scores are functions of content and never age."""
+
+AHEAD = 600.0
+"""Seconds by which the clock of who made an entry may be ahead of the clock of who reads it."""
+
+
+def over(made: float, expires: float | None, now: float) -> bool:
+    """Whether a life is over.
+
+    It also is where it began more than `AHEAD` seconds from now: the clock was wrong then, or is
+    now, and an end that was reckoned by it could be years away.
+    """
+    return expires is not None and (now >= expires or made > now + AHEAD)
 
 
 def own_life(

@@ -3,8 +3,13 @@
 A thread borrows a cursor with a connection of its own for one operation, and gives it back; so
 there are as many connections as operations at once, and a thread that ends holds none.
 
-SQLite's locks are not inherited by a forked process. Idle connections are therefore closed before
-a fork, and both processes open new ones when they need them.
+A connection belongs to a file, not to its path. Where another file has come in its place, or none
+is there any more, all connections are given up and the path is opened anew, so that no process
+goes on with a file in which others no longer write. A file found damaged is set aside.
+
+SQLite's locks are not inherited by a forked process, and its mutexes are as they were. Before a
+fork, operations under way are therefore waited for and idle connections closed, and both processes
+open new ones when they need them.
 """
 
 from __future__ import annotations
@@ -12,18 +17,29 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-import weakref
+import time
+import warnings
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from stemma.errors import StoreError, StoreUnavailable, UsageError
-from stemma.stores.sqlite_schema import VERSION, create, examine, refuse_newer
+from stemma import forking
+from stemma.errors import DamagedDatabase, StoreError, StoreUnavailable, UsageError
+from stemma.stores.sqlite_marker import Marker
+from stemma.stores.sqlite_schema import (
+    VERSION,
+    bring_up_to_date,
+    examine,
+    refuse_newer,
+    succeed,
+    ticks,
+)
 from stemma.stores.text import Damaged
 
-__all__ = ["Connect", "Connections", "Durability", "connect", "explain"]
+__all__ = ["FAULTS", "Connect", "Connections", "Durability", "connect"]
 
 Connect = Callable[[str, float], sqlite3.Connection]
 Durability = Literal["normal", "full"]
@@ -31,6 +47,17 @@ Durability = Literal["normal", "full"]
 MOST_IDLE = 16
 MOST_BYTES = 64 * 1024 * 1024
 """No text, blob or row beyond this is read or written."""
+
+FAULTS = (sqlite3.Error, UnicodeDecodeError, Damaged)
+"""What comes of using a connection; a damaged schema can be no text at all."""
+
+QUIET = 5.0
+"""Seconds for which a fork waits for operations under way."""
+
+_LEVELS: Mapping[Durability, str] = {
+    "normal": "PRAGMA synchronous = NORMAL",
+    "full": "PRAGMA synchronous = FULL",
+}
 
 _LOCKED = "it stayed locked: another process has been writing; wait, or raise busy_timeout"
 _UNAVAILABLE = {
@@ -43,6 +70,7 @@ _UNAVAILABLE = {
     sqlite3.SQLITE_IOERR: "reading or writing failed; check the disk",
     sqlite3.SQLITE_NOMEM: "there is no memory left",
 }
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def connect(path: str, timeout: float) -> sqlite3.Connection:
@@ -61,7 +89,7 @@ def connect(path: str, timeout: float) -> sqlite3.Connection:
     )
 
 
-def explain(error: Exception, path: Path) -> StoreError:
+def _explain(error: BaseException, path: Path) -> StoreError:
     """The error of ours for one of `sqlite3`'s."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     words = str(error)
@@ -69,11 +97,23 @@ def explain(error: Exception, path: Path) -> StoreError:
         return StoreUnavailable(f"{path}: {_UNAVAILABLE[code]} ({words})")
     if code == 0 and isinstance(error, sqlite3.OperationalError):
         return StoreUnavailable(f"{path}: {words}")
-    if isinstance(error, Damaged) or code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return StoreError(
-            f"{path} is damaged ({words or 'a record'}); run a check, or name another file"
-        )
+    if isinstance(error, Damaged | UnicodeDecodeError) or code in _DAMAGED:
+        return DamagedDatabase(f"{path} is damaged ({words or 'a record'})")
     return StoreError(f"{path}: {words}")
+
+
+class _Pool:
+    """The idle connections to one file, which is known by its device and inode."""
+
+    def __init__(self, file: tuple[int, int], idle: Iterable[sqlite3.Cursor] = ()) -> None:
+        self.file = file
+        self.idle = deque(idle)
+
+    def drain(self) -> None:
+        """Close them."""
+        while self.idle:
+            with suppress(IndexError, sqlite3.Error):
+                self.idle.pop().connection.close()
 
 
 class Connections:
@@ -81,7 +121,8 @@ class Connections:
 
     Args:
         path: The file; made if it is not there.
-        durability: `normal` survives the process being killed, `full` also loss of power.
+        durability: `full` survives loss of power; so does `normal`, but for the last transactions
+            that did not have to `last`.
         busy_timeout: How long to wait for another writer, seconds.
         make: Opens a connection; every connection is made by it.
 
@@ -98,14 +139,19 @@ class Connections:
         if not 0 <= busy_timeout <= 3600:  # noqa: PLR2004 - an hour
             raise UsageError(f"busy_timeout must be 0 to 3600 seconds, not {busy_timeout!r}")
         self.path = path
-        self._durability = durability
+        self.durability = durability
         self._timeout = busy_timeout
         self._make = make
-        self._idle: deque[sqlite3.Cursor] = deque()
         self._closed = False
-        self._writer = threading.Lock()
-        self._start()
-        _all.add(self)
+        self._gate: threading.Event | None = None  # where others wait while a fork is under way
+        self._name = str(path)
+        self._pool = _Pool((-1, -1))
+        self._opened = 0  # when the file was opened that is open now, in ticks
+        self._locks()
+        told = self._begin()
+        if told is not None:
+            warnings.warn(str(told), stacklevel=3)
+        forking.follow(self)
 
     def take(self) -> sqlite3.Cursor:
         """Borrow a cursor; give it back with `give`.
@@ -113,22 +159,51 @@ class Connections:
         Raises:
             StoreError: No connection can be made, or the store is closed.
         """
-        try:
-            return self._idle.pop()
-        except IndexError:
-            return self._open()
+        while True:
+            try:
+                found = os.stat(self._name)  # noqa: PTH116 - half the time, on the hot path
+                moved = (found.st_dev, found.st_ino) != self._pool.file
+            except OSError:
+                moved = True
+            if moved:
+                self._renew(self._pool)
+            pool = self._pool
+            try:
+                cursor = pool.idle.pop()
+            except IndexError:
+                cursor = self._open()
+            self._lent[cursor] = pool
+            gate = self._gate
+            if gate is None:
+                return cursor
+            self.give(cursor)
+            gate.wait(QUIET)
 
     def give(self, cursor: sqlite3.Cursor) -> None:
         """Give a cursor back."""
-        if cursor.connection.in_transaction:
-            cursor.connection.close()  # which rolls it back
+        pool = self._lent.pop(cursor, None)
+        if pool is None or cursor.connection.in_transaction:
+            cursor.connection.close()  # which rolls back what was not committed
             return
-        self._idle.append(cursor)
-        if self._closed:
-            self.drain()
-        elif len(self._idle) > MOST_IDLE:
+        pool.idle.append(cursor)
+        if self._closed or pool is not self._pool:
+            pool.drain()
+        elif len(pool.idle) > MOST_IDLE:
             with suppress(IndexError):
-                self._idle.popleft().connection.close()
+                pool.idle.popleft().connection.close()
+
+    def failed(self, error: BaseException, cursor: sqlite3.Cursor) -> StoreError:
+        """The error of ours for what went wrong with a borrowed cursor.
+
+        A damaged file is set aside, and another one begun in its place.
+        """
+        told = _explain(error, self.path)
+        if not isinstance(told, DamagedDatabase):
+            return told
+        try:
+            return self._renew(self._lent.get(cursor), told) or told
+        except StoreError as worse:
+            return worse
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Cursor]:
@@ -138,116 +213,175 @@ class Connections:
             cursor.execute("BEGIN")
             yield cursor
             cursor.execute("COMMIT")
-        except (sqlite3.Error, Damaged) as error:
-            raise explain(error, self.path) from error
+        except FAULTS as error:
+            raise self.failed(error, cursor) from error
         finally:
             self.give(cursor)
 
     @contextmanager
-    def writing(self) -> Iterator[sqlite3.Cursor]:
+    def writing(self, *, last: bool = False) -> Iterator[sqlite3.Cursor]:
         """A transaction that writes: all of it, or nothing.
 
         Writers of this process queue for a lock of their own, so that only processes wait for each
         other by polling.
+
+        Args:
+            last: Whether it must survive loss of power, whatever the durability, and with it all
+                that was committed before.
         """
         if not self._writer.acquire(timeout=self._timeout):
             raise StoreUnavailable(f"{self.path}: other threads wrote for {self._timeout} seconds")
         try:
             cursor = self.take()
             try:
+                cursor.execute(_LEVELS["full" if last else self.durability])
                 cursor.execute("BEGIN IMMEDIATE")
+                refuse_newer(self.path, *cursor.execute("PRAGMA user_version").fetchone())
                 yield cursor
                 cursor.execute("COMMIT")
-            except (sqlite3.Error, OverflowError, Damaged) as error:
-                raise explain(error, self.path) from error
+            except (*FAULTS, OverflowError) as error:
+                raise self.failed(error, cursor) from error
             finally:
                 self.give(cursor)
         finally:
             self._writer.release()
 
-    def drain(self) -> None:
-        """Close the idle connections."""
-        while self._idle:
-            with suppress(IndexError, sqlite3.Error):
-                self._idle.pop().connection.close()
-
     def close(self) -> None:
         """Close all connections: the idle ones now, the others when they are given back."""
         self._closed = True
-        self.drain()
+        self._pool.drain()
+
+    def before_fork(self) -> None:
+        """Let operations under way end, and no others begin."""
+        self._gate = threading.Event()
+        self._renewing.acquire(timeout=QUIET)
+        until = time.monotonic() + QUIET
+        while self._lent and time.monotonic() < until:
+            time.sleep(0.001)
+        self._pool.drain()
+
+    def after_fork_here(self) -> None:
+        """Go on, in the parent."""
+        with suppress(RuntimeError):  # it could not be had
+            self._renewing.release()
+        if self._gate is not None:
+            self._gate.set()
+        self._gate = None
 
     def after_fork(self) -> None:
         """Begin anew in the child: the parent's connections and locks are not its own."""
-        self._idle = deque()
-        self._writer = threading.Lock()
+        self._pool = _Pool(self._pool.file)
+        self._locks()
 
-    def _start(self) -> None:
-        ours = examine(self.path)
+    def _locks(self) -> None:
+        self._lent: dict[sqlite3.Cursor, _Pool] = {}
+        self._writer = threading.Lock()
+        self._renewing = threading.RLock()
+        self._gate = None
+
+    def _renew(
+        self, pool: _Pool | None, damage: DamagedDatabase | None = None
+    ) -> DamagedDatabase | None:
+        """Open what is at the path now, unless that was done; gives what is told of damage."""
+        with self._renewing:
+            self._refuse_closed()
+            return self._begin(damage) if pool is self._pool else None
+
+    def _begin(self, damage: DamagedDatabase | None = None) -> DamagedDatabase | None:
+        """Open the file, or make it; a damaged one is set aside, and that is given in words.
+
+        Args:
+            damage: What is known to be wrong with the file that was open, if that is it still.
+        """
+        marker = Marker(self.path, self._timeout)
+        if not marker.present():
+            examine(self.path, marked=False)  # beside what is not ours, nothing is put
+        with marker.held():
+            if damage is None or self._at_path() != self._pool.file:
+                try:
+                    self._start(marker)
+                except DamagedDatabase as found:
+                    damage = found
+                else:
+                    return None
+            try:
+                aside = marker.set_aside()
+            except OSError as error:
+                raise DamagedDatabase(
+                    f"{damage}, and cannot be set aside ({error.strerror}); remove it, or name "
+                    "another file"
+                ) from error
+            self._start(marker)
+            return DamagedDatabase(
+                f"{damage}: it was set aside as {aside.name}, and the cache begins anew"
+            )
+
+    def _start(self, marker: Marker) -> None:
+        """Open a connection to a file that is ours, as it should be, or made now."""
+        examine(self.path, marked=marker.present())
         connection = self._connection()
         try:
-            if not ours:
-                create(connection, self.path)
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            if version != VERSION:
+                begin = partial(marker.begin, anew=self._opened > 0)
+                bring_up_to_date(connection, self.path, begin)
             self._prepare(connection)
-        except sqlite3.Error as error:
+            if self._opened:
+                succeed(connection, self._opened)
+        except FAULTS as error:
             connection.close()
-            raise explain(error, self.path) from error
+            raise _explain(error, self.path) from error
         except BaseException:
             connection.close()
             raise
-        self._idle.append(connection.cursor())
+        self._opened = ticks()
+        former, self._pool = self._pool, _Pool(self._at_path(), [connection.cursor()])
+        former.drain()
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        refuse_newer(self.path, version)
-        if version != VERSION:
-            raise StoreError(f"{self.path} has no complete schema; name another file")
+        """Have it keep a log, and read what every use of it reads: damage there is told at once."""
         (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
         if mode != "wal":
             raise StoreUnavailable(
                 f"{self.path}: a write-ahead log cannot be kept there; name a file on a local disk"
             )
+        row = connection.execute("SELECT sequence FROM meta").fetchone()
+        if row is None or not isinstance(row[0], int):
+            raise Damaged
+
+    def _at_path(self) -> tuple[int, int]:
+        """Device and inode of what is at the path; (-1, -1) for nothing."""
+        try:
+            found = self.path.stat()
+        except OSError:
+            return (-1, -1)
+        return (found.st_dev, found.st_ino)
 
     def _open(self) -> sqlite3.Cursor:
+        with self._renewing:
+            self._refuse_closed()
+            return self._connection().cursor()
+
+    def _refuse_closed(self) -> None:
         if self._closed:
             raise StoreUnavailable(f"the store of {self.path} was closed; open another one")
-        if not self.path.exists():
-            raise StoreUnavailable(f"{self.path} is gone; open the store anew to begin another")
-        return self._connection().cursor()
 
     def _connection(self) -> sqlite3.Connection:
         try:
             connection = self._make(str(self.path), self._timeout)
         except sqlite3.Error as error:
-            raise explain(error, self.path) from error
+            raise _explain(error, self.path) from error
         try:
             connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_BYTES)
-            if self._durability == "full":
-                connection.execute("PRAGMA synchronous = FULL")
-            else:
-                connection.execute("PRAGMA synchronous = NORMAL")
-            connection.execute("PRAGMA mmap_size = 1073741824")
+            connection.execute(_LEVELS[self.durability])
+            # Read, not mapped: a page that a fault of the disk or of somebody else has taken away
+            # is then an error, and not the end of the process.
+            connection.execute("PRAGMA mmap_size = 0")
             connection.execute("PRAGMA cache_size = -16384")
             connection.execute("PRAGMA temp_store = MEMORY")
             connection.execute("PRAGMA cell_size_check = ON")
             connection.execute("PRAGMA trusted_schema = OFF")
         except sqlite3.Error as error:
             connection.close()
-            raise explain(error, self.path) from error
+            raise _explain(error, self.path) from error
         return connection
-
-
-_all: weakref.WeakSet[Connections] = weakref.WeakSet()
-
-
-def _before_fork() -> None:
-    for connections in list(_all):
-        connections.drain()
-
-
-def _after_fork() -> None:
-    for connections in list(_all):
-        connections.after_fork()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_child=_after_fork)

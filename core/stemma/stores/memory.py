@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from typing import TypeVar
 
+from stemma import forking
 from stemma.entry import Entry, Lineage
 from stemma.errors import StoreUnavailable
 from stemma.outcome import Recall, Recalled, Stored
@@ -45,7 +45,7 @@ class MemoryStore:
     )
 
     def __init__(self, *, reach: int = 10_000) -> None:
-        self._lock = threading.RLock()
+        self._lock = forking.Lock(reentrant=True)
         self._shelves: Shelves | None = Shelves(reach)
         self._counts: dict[tuple[str, str, str], Count] = {}
         self._servings: list[Serving] = []
@@ -86,6 +86,7 @@ class MemoryStore:
                 found[one.id] = Ancestor(
                     id=one.id,
                     value=one.value,
+                    made=one.made,
                     expires=one.expires,
                     verdict=one.verdict,
                     lineage=lineage,

@@ -13,13 +13,12 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import os
 import threading
-import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from stemma import forking
 from stemma.errors import StoreError, StoreUnavailable
 from stemma.stores.postgres_errors import explain, lost
 from stemma.stores.postgres_steps import Rows, Say, Steps
@@ -147,7 +146,7 @@ class Server:
         self._closed = False
         self._left: list[Any] = []
         self._begin()
-        _all.add(self)
+        forking.follow(self)
 
     def _begin(self) -> None:
         self._threads = _Pool()
@@ -319,15 +318,3 @@ class Server:
             return await psycopg.AsyncConnection.connect(autocommit=True, **self._arguments())
         except psycopg.Error as error:
             raise explain(error, self._where, connecting=True) from error
-
-
-_all: weakref.WeakSet[Server] = weakref.WeakSet()
-
-
-def _after_fork() -> None:
-    for server in list(_all):
-        server.after_fork()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)

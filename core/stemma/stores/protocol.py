@@ -69,7 +69,7 @@ class Put:
         lineage: What it was built from.
         vector: The focus's vector, float32, of any length, or `None`. Kept as float16.
         since: The store's sequence at the lookup: recalls of the entry's own attributes (tenant,
-            tag, model, …) after it refuse the put.
+            tag, model, …) after it refuse the put. 0: every recall ever does.
         read_at: By parent id and by chunk id, the sequence at which each was read; `since` where
             one is missing.
     """
@@ -87,6 +87,7 @@ class Ancestor:
 
     id: str
     value: str
+    made: float
     expires: float | None
     verdict: Verdict
     lineage: Lineage
@@ -183,7 +184,8 @@ class Store(Protocol):
         """Store entries, vectors and edges, each under its own conditions, in one transaction.
 
         An entry is refused with `recalled` if a recall since its reads covers it or anything it
-        was built from, and with `parent_gone` if a parent is no longer there with the value that
+        was built from, or if that cannot be known, since the store was begun anew or put back to
+        an older state; and with `parent_gone` if a parent is no longer there with the value that
         was read, or is quarantined. Otherwise it replaces the entry with the same id. Where that
         one had the same value, its verdict stays; where it had another one and anything was built
         on it, the epoch rises. `proven_until` becomes the earliest end among its

@@ -276,6 +276,7 @@ def unpack_ancestor(row: Sequence[Any], record: str | None) -> Ancestor:
     return Ancestor(
         id=entry.id,
         value=entry.value,
+        made=entry.made,
         expires=entry.expires,
         verdict=entry.verdict,
         lineage=unpack_lineage("" if record is None else record, total),

@@ -30,12 +30,14 @@ class State:
         epoch: The sequence of the last invalidation.
         recalled: The sequence of the last recall.
         forgotten: The log of removed vectors is complete after this sequence.
+        began: Where the sequence began. What was recalled before is not known.
     """
 
     sequence: int = 0
     epoch: int = 0
     recalled: int = 0
     forgotten: int = 0
+    began: int = 0
 
 
 class Vouched(NamedTuple):
@@ -167,6 +169,8 @@ def _failing(parent: Entry | None, value: str) -> str | None:
 def _overtaken(put: Put, pages: Pages) -> str | None:
     """Which recall came between the put's reads and the put, in words."""
     after = min((put.since, *put.read_at.values()))
+    if 0 < after < pages.state.began or put.since > pages.state.sequence:
+        return "the store was begun anew, or put back, since its reads"
     if after >= pages.state.recalled:
         return None
     for edge in put.lineage.parents:

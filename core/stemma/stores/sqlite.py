@@ -1,7 +1,13 @@
 """The store in one SQLite file: the embedded truth, for any number of threads and processes.
 
 Reads see what any process has committed before them, and never wait for a writer. A put that was
-acknowledged survives the process being killed; with `durability="full"` also loss of power.
+acknowledged survives the process being killed; with `durability="full"` also loss of power. An
+invalidation (whatever raises the epoch) always survives both: a recall does not come undone.
+
+A damaged record is named as such and not given. A file that is damaged beyond its records is set
+aside under another name, and begun anew: the call that finds it raises `DamagedDatabase`, the next
+one finds an empty store; at opening, a warning says so. Where the file was removed or replaced, a
+store that has it open goes over to what is there now, and begins it if nothing is.
 """
 
 from __future__ import annotations
@@ -15,11 +21,11 @@ from pathlib import Path
 from typing import Any
 
 from stemma.entry import Entry, Lineage
-from stemma.errors import StoreError, UsageError
+from stemma.errors import DamagedDatabase, StoreError, UsageError
 from stemma.outcome import Recall, Stored
 from stemma.selector import Selector
 from stemma.stores import sqlite_check, sqlite_journal, sqlite_recall
-from stemma.stores.connections import Connect, Connections, Durability, connect, explain
+from stemma.stores.connections import FAULTS, Connect, Connections, Durability, connect
 from stemma.stores.protocol import (
     Ancestor,
     Ancestry,
@@ -34,6 +40,7 @@ from stemma.stores.protocol import (
 from stemma.stores.rows import Half, unpack, unpack_ancestor, unpack_lineage, unpack_vector
 from stemma.stores.rules import admit, judge
 from stemma.stores.sqlite_pages import ROW, SqlitePages, fetch, lenient, where, whole
+from stemma.stores.sqlite_schema import APPLICATION
 from stemma.stores.sqlite_vectors import gather
 from stemma.stores.text import Damaged, escape, unescape
 
@@ -55,17 +62,22 @@ _FIND = f"SELECT {ROW} FROM entries e ORDER BY e.sequence DESC"  # noqa: S608 - 
 
 
 class SqliteStore:
-    """Everything in one file beside its `-wal` and `-shm`, for its owner's eyes only (0600).
+    """Everything in one file, for its owner's eyes only (0600).
+
+    Beside it lie SQLite's `-wal` and `-shm`, and `-stemma`, a marker by which a damaged file is
+    known to be ours.
 
     Args:
         path: The file; made if it is not there. Not on a network file system.
-        durability: `normal` survives the process being killed, `full` also loss of power.
+        durability: `normal` survives the process being killed; loss of power may take the last
+            puts, never an invalidation. `full` survives both.
         busy_timeout: How long to wait for another process that writes, seconds.
         connect: Opens a connection; every connection is made by it.
         reach: How many removed vectors are remembered for the indexes that follow.
 
     Raises:
         UsageError: An argument is out of its range.
+        DamagedDatabase: The file is damaged, and cannot be set aside.
         ForeignDatabase: The file is not one of ours; it is left as it is.
         SchemaTooNew: A newer Stemma wrote it; it is left as it is.
         StoreUnavailable: It cannot be opened.
@@ -96,11 +108,18 @@ class SqliteStore:
         return f"SqliteStore({str(self._path)!r})"
 
     @contextmanager
-    def _write(self) -> Iterator[tuple[sqlite3.Cursor, SqlitePages]]:
-        with self._connections.writing() as cursor:
+    def _write(self, *, last: bool = False) -> Iterator[tuple[sqlite3.Cursor, SqlitePages]]:
+        last = last or self._connections.durability == "full"
+        with self._connections.writing(last=last) as cursor:
             pages = SqlitePages(cursor, self._reach)
+            before = pages.state.epoch
             yield cursor, pages
             pages.save()
+        if pages.state.epoch > before and not last:
+            # Only now it is known that it must last: a commit that does takes it along. SQLite
+            # leaves out the write of a row that stays as it was, but not that of a pragma.
+            with self._connections.writing(last=True) as cursor:
+                cursor.execute(f"PRAGMA application_id = {APPLICATION}")
 
     def get(self, ids: Sequence[str]) -> Fetched:
         """See `Store.get`."""
@@ -111,8 +130,8 @@ class SqliteStore:
             else:
                 rows = fetch(cursor, _GET_MANY, (json.dumps([escape(one) for one in ids]),))
             sequence, epoch = whole(rows[0][:2] if rows else None)
-        except (sqlite3.Error, Damaged) as error:
-            raise explain(error, self._path) from error
+        except FAULTS as error:
+            raise self._connections.failed(error, cursor) from error
         finally:
             self._connections.give(cursor)
         entries: dict[str, Entry] = {}
@@ -184,7 +203,7 @@ class SqliteStore:
                 sqlite_recall.reach(cursor, selector, cascade=cascade)
                 listed = sqlite_recall.gather(cursor)
             return Recall(selector=named, dry_run=True, entries=listed, sequence=sequence)
-        with self._write() as (cursor, pages):
+        with self._write(last=True) as (cursor, pages):
             sqlite_recall.reach(cursor, selector, cascade=cascade)
             listed = sqlite_recall.take_back(cursor, pages, selector, now)
             sequence = pages.state.sequence
@@ -279,16 +298,19 @@ class SqliteStore:
         cursor = self._connections.take()
         try:
             (sequence,) = whole(cursor.execute("SELECT sequence FROM meta").fetchone())
-        except (sqlite3.Error, Damaged) as error:
-            raise explain(error, self._path) from error
+        except FAULTS as error:
+            raise self._connections.failed(error, cursor) from error
         finally:
             self._connections.give(cursor)
         return sequence
 
     def check(self) -> tuple[str, ...]:
-        """See `Store.check`."""
-        with self._write() as (cursor, pages):
-            return tuple(sqlite_check.look_through(cursor, pages))
+        """See `Store.check`. A file that is damaged as a whole is set aside, and begun anew."""
+        try:
+            with self._write() as (cursor, pages):
+                return tuple(sqlite_check.look_through(cursor, pages))
+        except DamagedDatabase as told:
+            return (str(told),)
 
     def close(self) -> None:
         """See `Store.close`."""
@@ -299,8 +321,8 @@ class SqliteStore:
         cursor = self._connections.take()
         try:
             return fetch(cursor, statement, (value,))
-        except sqlite3.Error as error:
-            raise explain(error, self._path) from error
+        except FAULTS as error:
+            raise self._connections.failed(error, cursor) from error
         finally:
             self._connections.give(cursor)
 

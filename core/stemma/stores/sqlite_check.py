@@ -31,10 +31,14 @@ _ORPHANS = (
 
 
 def look_through(cursor: sqlite3.Cursor, pages: SqlitePages) -> Iterator[str]:
-    """Say what is wrong, and mend it. Must run in a write transaction."""
-    for (line,) in cursor.execute("PRAGMA quick_check").fetchall():
-        if line != "ok":
-            yield f"SQLite: {line}"
+    """Say what is wrong, and mend it. Must run in a write transaction.
+
+    Raises:
+        Damaged: Not only records are damaged, but the file that holds them.
+    """
+    (line,) = cursor.execute("PRAGMA quick_check(1)").fetchone()
+    if line != "ok":
+        raise Damaged(line)
     damaged = _damaged_entries(cursor)
     if damaged:
         pages.state.sequence += 1

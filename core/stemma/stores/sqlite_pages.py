@@ -102,7 +102,7 @@ class SqlitePages:
     def __init__(self, cursor: sqlite3.Cursor, reach: int) -> None:
         self._cursor = cursor
         self._reach = reach
-        cursor.execute("SELECT sequence, epoch, recalled, forgotten FROM meta")
+        cursor.execute("SELECT sequence, epoch, recalled, forgotten, began FROM meta")
         self.state = State(*whole(cursor.fetchone()))
 
     def save(self) -> None:

@@ -5,17 +5,36 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from stemma.errors import ForeignDatabase, SchemaTooNew, StoreUnavailable
+from stemma.errors import DamagedDatabase, ForeignDatabase, SchemaTooNew, StoreUnavailable
 
-__all__ = ["APPLICATION", "VERSION", "create", "examine", "refuse_newer"]
+__all__ = [
+    "APPLICATION",
+    "VERSION",
+    "bring_up_to_date",
+    "examine",
+    "refuse_newer",
+    "succeed",
+    "ticks",
+]
 
 APPLICATION = 0x53544D41
 """`application_id` of our files: "STMA"."""
 
-VERSION = 1
+VERSION = 2
 """`user_version` of our files."""
+
+STEPS: Mapping[int, Sequence[str]] = {
+    1: ("ALTER TABLE meta ADD COLUMN began INTEGER NOT NULL DEFAULT 0",),
+}
+"""What makes of a version the next one."""
+
+TICKS = 10_000
+"""Sequence numbers that a store may use up a second, on the average, and still be succeeded by one
+that begins at the time of day. It writes less than half as many."""
 
 _HEADER = 100
 _MAGIC = b"SQLite format 3\x00"
@@ -30,9 +49,9 @@ _TABLES = (
         sequence INTEGER NOT NULL,
         epoch INTEGER NOT NULL,
         recalled INTEGER NOT NULL,
-        forgotten INTEGER NOT NULL
+        forgotten INTEGER NOT NULL,
+        began INTEGER NOT NULL DEFAULT 0
     )""",
-    "INSERT INTO meta VALUES (1, 0, 0, 0, 0)",
     """CREATE TABLE entries (
         id TEXT PRIMARY KEY,
         tenant TEXT NOT NULL,
@@ -116,12 +135,17 @@ _TABLES = (
 )
 
 
-def examine(path: Path) -> bool:
-    """Whether there is a database to open; an empty file is made, for its owner only, if not.
+def examine(path: Path, *, marked: bool) -> None:
+    """See that there is a database of ours; an empty file is made, for its owner only, if not.
 
     The file's header is read as bytes: SQLite is not let near a file that is not ours.
 
+    Args:
+        path: The file.
+        marked: Whether our marker lies beside it, so that what is no database any more was ours.
+
     Raises:
+        DamagedDatabase: It was ours, and its header is damaged.
         ForeignDatabase: The file is something else.
         SchemaTooNew: A newer Stemma wrote it.
         StoreUnavailable: The file cannot be read or made.
@@ -130,7 +154,6 @@ def examine(path: Path) -> bool:
         if not path.exists():
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
             path.chmod(0o600)  # whatever the umask took away
-            return False
         if not stat.S_ISREG(path.stat().st_mode):
             raise StoreUnavailable(f"{path} is not a file; name a file for the cache")
         with path.open("r+b") as file:
@@ -140,22 +163,41 @@ def examine(path: Path) -> bool:
             f"cannot open {path}: {error.strerror}; name a file in a directory that exists and "
             "that this process may write to"
         ) from error
-    if not header:
-        return False
-    _recognise(path, header)
-    return True
+    if header and not (marked and _being_made(path)):
+        _recognise(path, header, marked=marked)
 
 
-def _recognise(path: Path, header: bytes) -> None:
+def _being_made(path: Path) -> bool:
+    """Whether its making was interrupted: SQLite will take it back. Later there is only a log."""
+    return Path(f"{path}-journal").exists()
+
+
+def _recognise(path: Path, header: bytes, *, marked: bool) -> None:
     if not header.startswith(_MAGIC) or len(header) < _HEADER:
+        if marked:
+            raise DamagedDatabase(f"{path} is no longer a SQLite database")
         raise ForeignDatabase(
             f"{path} is not a SQLite database; it was left as it is: name another file"
         )
     if int.from_bytes(header[68:72], "big") != APPLICATION:
+        if marked and not _of_another_application(path):
+            raise DamagedDatabase(f"the header of {path} is damaged")
         raise ForeignDatabase(
             f"{path} is a database of another application; it was left as it is: name another file"
         )
-    refuse_newer(path, int.from_bytes(header[60:64], "big"))
+    refuse_newer(path, int.from_bytes(header[60:64], "big", signed=True))
+
+
+def _of_another_application(path: Path) -> bool:
+    """Whether a database is sound and holds nothing of ours, so that it took our file's place."""
+    connection = sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)
+    try:
+        names = connection.execute("SELECT name FROM sqlite_schema").fetchall()
+    except (sqlite3.Error, UnicodeDecodeError):
+        return False
+    finally:
+        connection.close()
+    return ("source_edges",) not in names
 
 
 def refuse_newer(path: Path, version: int) -> None:
@@ -167,23 +209,73 @@ def refuse_newer(path: Path, version: int) -> None:
         )
 
 
-def create(connection: sqlite3.Connection, path: Path) -> None:
-    """Make the tables, unless another process has just made them.
+def ticks() -> int:
+    """The number at which a store begins that succeeds another one."""
+    return int(time.time() * TICKS)
 
-    The header is written before the switch to WAL, so that it is in the file itself from its first
-    page on; the switch itself is made whenever the file is opened.
+
+def succeed(connection: sqlite3.Connection, after: int) -> None:
+    """Move a store's numbers beyond those of another one, in whose place it came.
+
+    What was asked of that one before then is refused here: what was recalled there is not known.
+
+    Args:
+        connection: To the store.
+        after: What its numbers began at, unless they did later than this, is not beyond.
+    """
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute(
+        """UPDATE meta SET sequence = max(sequence + 1, ?1), epoch = max(sequence + 1, ?1),
+        forgotten = max(sequence + 1, ?1), began = max(sequence + 1, ?1) WHERE began < ?2""",
+        (ticks(), after),
+    )
+    connection.execute("COMMIT")
+
+
+def bring_up_to_date(connection: sqlite3.Connection, path: Path, begin: Callable[[], int]) -> None:
+    """Make the tables, or bring an older schema up to this one; in one transaction.
+
+    An empty file has version 0: one that was made now, or whose making was taken back by SQLite
+    after a loss of power. The header is written before the switch to WAL, so that it is in the file
+    itself from its first page on; the switch is made whenever the file is opened.
+
+    Args:
+        connection: To the file.
+        path: The file.
+        begin: Gives the number at which a new store's sequence begins.
+
+    Raises:
+        DamagedDatabase: It has a schema that never was.
+        SchemaTooNew: A newer Stemma wrote it.
     """
     connection.execute("BEGIN EXCLUSIVE")
     try:
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         refuse_newer(path, version)
-        if version == 0:
-            connection.execute("PRAGMA application_id = 1398033729")
-            connection.execute("PRAGMA user_version = 1")
-            for statement in _TABLES:
-                connection.execute(statement)
+        empty = connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone() is None
+        if version == 0 and empty:
+            _create(connection, begin())
+            version = VERSION
+        for statement in _steps(path, version):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {VERSION}")
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+def _steps(path: Path, version: int) -> Iterator[str]:
+    """What makes of a version this one."""
+    for older in range(version, VERSION):
+        if older not in STEPS:
+            raise DamagedDatabase(f"{path} has a schema version that never was, {version}")
+        yield from STEPS[older]
+
+
+def _create(connection: sqlite3.Connection, began: int) -> None:
+    connection.execute(f"PRAGMA application_id = {APPLICATION}")
+    for statement in _TABLES:
+        connection.execute(statement)
+    connection.execute("INSERT INTO meta VALUES (1, ?, ?, 0, ?, ?)", (began,) * 4)

@@ -87,7 +87,7 @@ class LineagePromises:
         gone = put_one(store, entry("gone"))
         store.remove(["gone"])
         for parent in (entry("never"), gone):
-            (stored,) = store.put([put(entry("b"), since=99, parents=[parent])], NOW)
+            (stored,) = store.put([put(entry("b"), since=store.sequence(), parents=[parent])], NOW)
             assert (stored.entry, stored.refused) == (None, "parent_gone")
         assert store.get(["b"]).entries == {}
 
@@ -109,7 +109,7 @@ class LineagePromises:
             entry="a", value="one", verdict="hallucinated", by="t", confidence=1.0, at=NOW
         )
         store.judge(judgement)
-        (stored,) = store.put([put(entry("b"), since=99, parents=[parent])], NOW)
+        (stored,) = store.put([put(entry("b"), since=store.sequence(), parents=[parent])], NOW)
         assert stored.refused == "parent_gone"
 
     def test_one_refusal_does_not_refuse_the_batch(self, store: Store) -> None:

@@ -145,7 +145,7 @@ class PersistentStoreConformance(StoreConformance):
         """A put with such a parent is refused; a judgement finds nothing to judge."""
         parent = put_one(store, entry("parent"))
         self.damage("parent", "payload")
-        (stored,) = store.put([put(entry("child"), since=99, parents=[parent])], NOW)
+        (stored,) = store.put([put(entry("child"), since=store.sequence(), parents=[parent])], NOW)
         assert stored.refused == "parent_gone"
         judgement = Judgement(
             entry="parent", value="one", verdict="supported", by="t", confidence=1.0, at=NOW

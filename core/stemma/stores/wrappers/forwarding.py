@@ -6,13 +6,12 @@ The methods that the engine may ask for on an event loop have an async twin.
 from __future__ import annotations
 
 import asyncio
-import os
-import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
 
+from stemma import forking
 from stemma.entry import Entry, Lineage
 from stemma.outcome import Recall, Stored
 from stemma.selector import Selector
@@ -42,7 +41,7 @@ class Forwarding:
     def __init__(self, store: Store) -> None:
         self._store = store
         self.url = store.url
-        _all.add(self)
+        forking.follow(self)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._store!r})"
@@ -177,15 +176,3 @@ class Forwarding:
     def close(self) -> None:
         """See `Store.close`."""
         self._store.close()
-
-
-_all: weakref.WeakSet[Forwarding] = weakref.WeakSet()
-
-
-def _after_fork() -> None:
-    for wrapper in list(_all):
-        wrapper.after_fork()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
