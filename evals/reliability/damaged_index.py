@@ -6,6 +6,7 @@ asks at once, asks again when its graph is there, and looks whether the file is 
 
 from __future__ import annotations
 
+import faulthandler
 import logging
 import os
 import shutil
@@ -133,7 +134,8 @@ def _opened(folder: Path, truth: _Truth) -> list[str]:
 def _open(sender: Connection, folder: Path, truth: _Truth) -> None:
     """Ask at once and when the graph is there; then see what lies in the folder."""
     troubles = []
-    logging.disable()  # that each file is not used is what it says, three hundred times
+    logging.disable()  # that a file is not used is said for each of them
+    faulthandler.disable()  # a death is counted, not told
     try:
         index = _index(folder)
         wrong = truth.wrong(index)

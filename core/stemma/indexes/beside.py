@@ -31,10 +31,10 @@ class Beside:
 
     def ask(self, name: str, job: Callable[[], None]) -> None:
         """Run a job, unless one of that name waits, runs or has failed, or all is closed."""
-        if self._closed or name in self._jobs or name in self._failed:
-            return
+        if name in self._jobs or name in self._failed:
+            return  # so that a lookup which asks in vain takes no lock
         with self._changed:
-            if name in self._jobs:
+            if self._closed or name in self._jobs:
                 return
             self._jobs[name] = job
             if self._thread is None:
@@ -57,8 +57,9 @@ class Beside:
 
     def close(self) -> None:
         """End the work, and wait for its end: native code must not run when the process ends."""
-        self._closed = True
-        thread = self._thread
+        with self._changed:
+            self._closed = True
+            thread = self._thread
         if thread is not None and thread is not threading.current_thread():
             thread.join()
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import logging
 import os
-import threading
 import weakref
 from functools import partial
 from typing import NamedTuple
@@ -25,6 +24,7 @@ from stemma.errors import UsageError
 from stemma.indexes.beside import Beside
 from stemma.indexes.bits import CANDIDATES, LARGE, WIDE, BitsGroup, BitsIndex, BitsView
 from stemma.indexes.following import Rows, View
+from stemma.indexes.forking import lock_free_at_fork
 from stemma.indexes.graph_files import GraphFiles
 from stemma.indexes.hnsw import Graph, library
 from stemma.indexes.placing import Placed, placed
@@ -53,6 +53,9 @@ _ENOUGH = 2
 class GraphIndex(BitsIndex):
     """Finds the nearest entries by a graph in very large groups, by bits or exactly in others.
 
+    The making of a graph goes on in a thread of its own and leaves the lookups alone; `close` ends
+    it. A forked child has the graphs of its parent, and makes its own from then on.
+
     Args:
         beyond: Entries from which on a group has a graph.
         folder: Where graphs are kept, so that a restart does not build them again; made, for its
@@ -77,6 +80,7 @@ class GraphIndex(BitsIndex):
             raise UsageError(f"beyond must be at least large, {large}, not {beyond}")
         library()
         super().__init__(large=large, wide=wide)
+        self._lock = lock_free_at_fork()
         self._beyond = beyond
         self._files = None if folder is None else GraphFiles(folder)
         self._beside = Beside()
@@ -102,9 +106,8 @@ class GraphIndex(BitsIndex):
         self._end()
 
     def after_fork(self) -> None:
-        """In a forked child: the thread that made graphs, and what it held, stayed behind."""
+        """In a forked child: the thread that made graphs stayed behind."""
         self._end.detach()
-        self._lock = threading.Lock()
         self._beside = Beside()
         self._end = weakref.finalize(self, Beside.close, self._beside)
 

@@ -92,7 +92,7 @@ class GraphFiles:
 
 
 def _parts(graph: Graph) -> tuple[bytes | memoryview, ...]:
-    native = graph.data()
+    native = graph.saved()
     header = _HEADER.pack(_MAGIC, _version(), len(graph.centre), len(graph), len(native))
     centre = graph.centre.astype("<f4").tobytes()
     return header, centre, graph.digests.astype("<u8").tobytes(), memoryview(native)

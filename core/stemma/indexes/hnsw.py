@@ -10,9 +10,6 @@ A graph is grown by one thread that nobody shares it with; from then on it is on
 
 from __future__ import annotations
 
-import os
-import threading
-import weakref
 from collections.abc import Callable, Iterable
 from hashlib import blake2b
 from importlib.util import find_spec
@@ -24,6 +21,7 @@ from stemma.entry import Vector
 from stemma.errors import MissingDependency
 from stemma.indexes.bits import CANDIDATES, widened
 from stemma.indexes.following import Halves, Rows
+from stemma.indexes.forking import lock_free_at_fork
 from stemma.indexes.hamming import packed
 
 __all__ = ["Digests", "Graph", "digests_of", "library"]
@@ -47,8 +45,8 @@ class Graph:
     Args:
         centre: What the bits are about, as long as the vectors.
         digests: Those of the points that `data` holds.
-        data: What `bytes` gave of another one. Never anything that may be damaged: the library
-            reads it with native code that believes every number.
+        data: What `saved` gave of it. Never anything that may be damaged: the library reads it with
+            native code that believes every number.
 
     Raises:
         MissingDependency: USearch is not installed.
@@ -59,12 +57,11 @@ class Graph:
     ) -> None:
         self.centre = centre
         self.digests = np.empty(0, dtype=np.uint64) if digests is None else digests
-        self.lock = threading.Lock()
+        self._lock = lock_free_at_fork()
         self._native = _native(len(centre))
         if data is not None:
             self._native.load(data)
         self._native.expansion_add = BREADTH
-        _all.add(self)
 
     def __len__(self) -> int:
         """How many points it has."""
@@ -73,7 +70,7 @@ class Graph:
     def copy(self) -> Graph:
         """One that may be grown, while this one is searched."""
         copied = Graph(self.centre, self.digests)
-        with self.lock:
+        with self._lock:
             copied._native = self._native.copy()
         copied._native.expansion_add = BREADTH
         return copied
@@ -105,17 +102,17 @@ class Graph:
     def nearest(self, unit: Vector, count: int) -> Rows:
         """Points that differ in few bits from a unit vector, as far as the links led to them."""
         octets = self._octets(unit[None])[0]
-        with self.lock:  # the library has a place to work in for so many threads and no more
+        with self._lock:  # the library has room for so many searches at once, and checks nothing
             self._native.expansion_search = max(count, CANDIDATES)
             keys = self._native.search(octets, count, threads=1).keys
         points: Rows = np.asarray(keys).astype(np.int64)
         return points
 
-    def data(self) -> bytearray:
+    def saved(self) -> bytearray:
         """The links and bits, as the library writes them."""
-        with self.lock:
-            saved: bytearray = self._native.save()
-        return saved
+        with self._lock:
+            links: bytearray = self._native.save()
+        return links
 
     def _octets(self, units: Any) -> Octets:
         return np.ascontiguousarray(packed(units > self.centre).T).view(np.uint8)
@@ -153,26 +150,4 @@ def _native(dimensions: int) -> Any:
         dtype="b1",
         connectivity=LINKS,
         expansion_add=BREADTH,
-    )
-
-
-_all: weakref.WeakSet[Graph] = weakref.WeakSet()
-_held: list[threading.Lock] = []
-
-
-def _before_fork() -> None:
-    """No search is under way in a forked child, where nobody would end it."""
-    _held.extend(graph.lock for graph in list(_all))
-    for lock in _held:
-        lock.acquire()
-
-
-def _after_fork() -> None:
-    while _held:
-        _held.pop().release()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork
     )
