@@ -13,7 +13,6 @@ from evals.speed.vectors import NEAR, Rows, clustered, noisy, units
 from stemma import Cache
 
 __all__ = [
-    "BATCH",
     "WORDS",
     "Given",
     "Questions",

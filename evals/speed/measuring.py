@@ -92,15 +92,28 @@ def scaled(full: int, size: float, *, least: int = 1) -> int:
 
 
 def in_turns(
-    calls: Mapping[str, Callable[[K], Any]], asked: Sequence[K], *, block: int = BLOCK
+    calls: Mapping[str, Callable[[K], Any]],
+    asked: Sequence[K],
+    *,
+    block: int = BLOCK,
+    once: bool = False,
 ) -> dict[str, float]:
-    """Median microseconds of each, called in turns of a block of calls.
+    """Median microseconds of each, called in turns of a block of calls, after one unmeasured.
 
     Each call is in a frame of its own, as the calls of a chain's runs are.
+
+    Args:
+        calls: What is measured, by name.
+        asked: What each is called with.
+        block: How many calls make a turn.
+        once: Whether none may be called twice with the same; the first block is then not measured.
     """
-    for one in asked[:block]:
+    first = asked[: min(block, len(asked) // 2)]
+    for one in first:
         for call in calls.values():
             call(one)
+    if once:
+        asked = asked[len(first) :]
     taken: dict[str, list[float]] = {name: [] for name in calls}
     gc.collect()
     gc.freeze()  # what was made to measure with is no work of who is measured

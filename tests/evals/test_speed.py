@@ -176,7 +176,11 @@ def test_calls_are_made_in_turns_and_all_of_them():
     times = in_turns(calls, range(5), block=2)
     assert set(times) == {"a", "b"}
     blocks = ["a0 a1 b0 b1", "a2 a3 b2 b3", "a4 b4"]
-    assert made[4:] == [(one[0], int(one[1])) for block in blocks for one in block.split()]
+    measured = [(one[0], int(one[1])) for block in blocks for one in block.split()]
+    assert made[4:] == measured
+    made.clear()
+    in_turns(calls, range(5), block=2, once=True)
+    assert sorted(made) == sorted(measured)
 
 
 def test_the_same_seed_asks_the_same():
