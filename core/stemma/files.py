@@ -1,4 +1,4 @@
-"""Writing a file whole: after a crash at any moment it is the old one or the new one."""
+"""Writing so that it is on the disk, and a file whole: after a crash it is the old or the new."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["PART", "write_whole"]
+__all__ = ["PART", "settle", "write_whole"]
 
 PART = ".part"
 """How the names end of files that are being written."""
@@ -29,18 +29,22 @@ def write_whole(path: Path, parts: Iterable[bytes | bytearray | memoryview]) -> 
             file.flush()
             os.fsync(file.fileno())
         aside.replace(path)
-        _settle(path.parent)
+        settle(path.parent)
     except OSError:
         with suppress(OSError):
             aside.unlink(missing_ok=True)
         raise
 
 
-def _settle(folder: Path) -> None:
-    """Force the directory itself to the disk, where the system can."""
+def settle(directory: Path) -> None:
+    """Force a directory itself to the disk, where the system can: its names, not its files.
+
+    Raises:
+        OSError: The system could not.
+    """
     if os.name == "nt":
         return
-    handle = os.open(folder, os.O_RDONLY)
+    handle = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:

@@ -19,12 +19,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from stemma import forking
 from stemma.entry import Vector
 from stemma.errors import UsageError
 from stemma.indexes.beside import Beside
 from stemma.indexes.bits import CANDIDATES, LARGE, WIDE, BitsGroup, BitsIndex, BitsView
 from stemma.indexes.following import Rows, View
-from stemma.indexes.forking import lock_free_at_fork
 from stemma.indexes.graph_files import GraphFiles
 from stemma.indexes.hnsw import Graph, library
 from stemma.indexes.placing import Placed, placed
@@ -80,12 +80,11 @@ class GraphIndex(BitsIndex):
             raise UsageError(f"beyond must be at least large, {large}, not {beyond}")
         library()
         super().__init__(large=large, wide=wide)
-        self._lock = lock_free_at_fork()
         self._beyond = beyond
         self._files = None if folder is None else GraphFiles(folder)
         self._beside = Beside()
         self._end = weakref.finalize(self, Beside.close, self._beside)
-        _all.add(self)
+        forking.follow(self)
 
     def nearest(
         self, store: Store, group: str, vector: Vector, k: int, floor: float = -1.0
@@ -206,15 +205,3 @@ class _GraphGroup(BitsGroup):
         self.arrangement = object()
         if self.placed is not None:
             self.placed = self.placed.moved(rows, len(self._ids))
-
-
-_all: weakref.WeakSet[GraphIndex] = weakref.WeakSet()
-
-
-def _after_fork() -> None:
-    for index in list(_all):
-        index.after_fork()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)

@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
+from stemma import forking
 from stemma.entry import Vector
 from stemma.errors import MissingDependency
 from stemma.indexes.bits import CANDIDATES, widened
 from stemma.indexes.following import Halves, Rows
-from stemma.indexes.forking import lock_free_at_fork
 from stemma.indexes.hamming import packed
 
 __all__ = ["Digests", "Graph", "digests_of", "library"]
@@ -57,7 +57,7 @@ class Graph:
     ) -> None:
         self.centre = centre
         self.digests = np.empty(0, dtype=np.uint64) if digests is None else digests
-        self._lock = lock_free_at_fork()
+        self._lock = forking.Lock()
         self._native = _native(len(centre))
         if data is not None:
             self._native.load(data)
