@@ -15,7 +15,7 @@ from collections.abc import Callable
 from stemma import forking
 from stemma.stores.protocol import Count, Serving, Store
 
-__all__ = ["Journal"]
+__all__ = ["EMBEDDER", "Journal"]
 
 FULL = 10_000
 """A batch this large is written at once."""
@@ -25,6 +25,9 @@ MOST = 100_000
 
 EVERY = 1.0
 """Seconds between two batches."""
+
+EMBEDDER = "embedder "
+"""Begins the outcomes that count no lookup, but how often which embedder was asked."""
 
 
 Sums = dict[tuple[str, str, str], tuple[int, float, int]]

@@ -12,6 +12,7 @@ from stemma.effects import Ask, Steps
 from stemma.entry import Entry, Vector
 from stemma.errors import CodecError, DamagedDatabase, UsageError
 from stemma.indexes.protocol import Near
+from stemma.journal import EMBEDDER
 from stemma.lineage.frames import Frame
 from stemma.lineage.validity import judge
 from stemma.outcome import Hit, Miss, Ticket
@@ -195,6 +196,8 @@ class Lookup:
         if not (yield Ask(self._parts.embedder, "fits", (focus,))):
             return None
         matrix = yield Ask(self._parts.embedder, "embed", ([focus],))
+        scope = query.scope
+        self._parts.journal.count(scope.tenant, scope.node, EMBEDDER + scope.embedder)
         vector: Vector = matrix[0]
         return vector
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from stemma.journal import EMBEDDER
 from stemma.outcome import Tier
 from stemma.stores.protocol import Count
 
@@ -27,6 +29,7 @@ class NodeStats:
         seconds: Seconds that the hits saved.
         tokens: Tokens that the hits saved.
         entries: Entries stored now.
+        embedders: How often each embedder was asked, by its revision.
     """
 
     tenant: str
@@ -37,6 +40,7 @@ class NodeStats:
     seconds: float = 0.0
     tokens: int = 0
     entries: int = 0
+    embedders: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def hits(self) -> int:
@@ -62,19 +66,21 @@ class Stats:
             for row in self.rows
             if (tenant is None or row.tenant == tenant) and (node is None or row.node == node)
         ]
-        misses: dict[str, int] = {}
+        misses: Counter[str] = Counter()
+        embedders: Counter[str] = Counter()
         for row in chosen:
-            for reason, count in row.misses.items():
-                misses[reason] = misses.get(reason, 0) + count
+            misses.update(row.misses)
+            embedders.update(row.embedders)
         return NodeStats(
             tenant=tenant if tenant is not None else "*",
             node=node if node is not None else "*",
             exact=sum(row.exact for row in chosen),
             semantic=sum(row.semantic for row in chosen),
-            misses=misses,
+            misses=dict(misses),
             seconds=sum(row.seconds for row in chosen),
             tokens=sum(row.tokens for row in chosen),
             entries=sum(row.entries for row in chosen),
+            embedders=dict(embedders),
         )
 
     def money(self, per_million_tokens: float) -> float:
@@ -83,7 +89,16 @@ class Stats:
 
     def as_json(self) -> list[dict[str, Any]]:
         """The rows as plain JSON values."""
-        return [{**asdict(row), "misses": dict(row.misses)} for row in self.rows]
+        return [asdict(row) for row in self.rows]
+
+    def remarks(self) -> tuple[str, ...]:
+        """What their reader may not expect: that entries of several embedders lie side by side."""
+        return tuple(
+            f"{row.tenant}, {row.node}: {len(row.embedders)} embedders were used "
+            f"({', '.join(sorted(row.embedders))}); each finds only its own entries"
+            for row in self.rows
+            if len(row.embedders) > 1
+        )
 
     def __str__(self) -> str:
         lines = [f"{'tenant':<16} {'node':<10} {'exact':>7} {'semantic':>8} {'misses':>7}  saved"]
@@ -95,7 +110,7 @@ class Stats:
                 f"{row.tenant[:16]:<16} {row.node:<10} {row.exact:>7} {row.semantic:>8} "
                 f"{missed:>7}  {saved}" + (f"  ({reasons})" if reasons else "")
             )
-        return "\n".join(lines)
+        return "\n".join([*lines, *self.remarks()])
 
 
 def summed(counts: Iterable[Count], sizes: Mapping[tuple[str, str], int]) -> Stats:
@@ -112,10 +127,19 @@ def summed(counts: Iterable[Count], sizes: Mapping[tuple[str, str], int]) -> Sta
                 node=node,
                 exact=hits.get("exact", 0),
                 semantic=hits.get("semantic", 0),
-                misses={o: c.lookups for o, c in sorted(outcomes.items()) if o not in _TIERS},
+                misses={
+                    outcome: count.lookups
+                    for outcome, count in sorted(outcomes.items())
+                    if outcome not in _TIERS and not outcome.startswith(EMBEDDER)
+                },
                 seconds=sum(count.seconds for count in outcomes.values()),
                 tokens=sum(count.tokens for count in outcomes.values()),
                 entries=sizes.get((tenant, node), 0),
+                embedders={
+                    outcome.removeprefix(EMBEDDER): count.lookups
+                    for outcome, count in sorted(outcomes.items())
+                    if outcome.startswith(EMBEDDER)
+                },
             )
         )
     return Stats(rows=tuple(rows))

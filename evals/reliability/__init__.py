@@ -18,6 +18,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from stemma.errors import MissingDependency
+
 __all__ = ["PARTS", "Outcome", "run", "times", "tried"]
 
 PARTS: dict[str, str] = {
@@ -31,6 +33,10 @@ PARTS: dict[str, str] = {
     "stampede": "many ask the same at once, and their leader is killed or fails",
     "forks": "a process forks while its threads use the cache",
     "clock": "wall clocks jump, and differ between processes",
+    "killed_server": "the PostgreSQL server is killed while an application writes",
+    "crossing": "a proxy delays, cuts and breaks what PostgreSQL says, and callers give up",
+    "outage": "the store refuses, is black-holed, or seconds late, while an application works",
+    "lost_recalls": "recalls during outages, by processes that are killed",
 }
 """Each module in this package that has a `run(size=, seed=, folder=)`, and what it tries."""
 
@@ -63,10 +69,13 @@ def times(count: int, size: float) -> int:
 
 
 def tried(name: str, *, size: float, seed: int) -> Outcome:
-    """Run one experiment in a directory of its own."""
-    module = importlib.import_module(f"evals.reliability.{name}")
-    with tempfile.TemporaryDirectory(prefix="stemma-") as folder:
-        outcome = module.run(size=size, seed=seed, folder=Path(folder))
+    """Run one experiment in a directory of its own; skipped where what it needs is missing."""
+    try:
+        module = importlib.import_module(f"evals.reliability.{name}")
+        with tempfile.TemporaryDirectory(prefix="stemma-") as folder:
+            outcome = module.run(size=size, seed=seed, folder=Path(folder))
+    except MissingDependency as missing:
+        return Outcome(skipped=str(missing))
     assert isinstance(outcome, Outcome)
     return outcome
 

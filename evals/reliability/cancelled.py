@@ -29,7 +29,7 @@ ASKS = 10
 CANCELLED = 0.3
 """Of the tasks."""
 
-QUESTIONS = 50
+QUESTIONS = 300
 SPREAD = 0.4
 """Seconds over which the callers of a round begin, and the cancellations fall."""
 
@@ -169,7 +169,7 @@ class _Round:
             number, begin, took = self._drawn()
             task = loop.create_task(self._task(number, begin, took, blocking=one % 4 == 0))
             if one in chosen:
-                loop.call_later(begin + self._lucky.uniform(0, 2 * took), task.cancel)
+                loop.call_later(begin + self._lucky.uniform(0, took), task.cancel)
             tasks.append(task)
         ends = await asyncio.gather(*tasks, return_exceptions=True)
         self.tried["tasks cancelled"] = sum(isinstance(one, BaseException) for one in ends)

@@ -88,7 +88,8 @@ def test_a_module_that_is_run_exists(words):
     assert words[1] == "-m"
     assert (ROOT / words[2] / "__main__.py").is_file()
     for name in words[3:]:
-        assert (ROOT / words[2] / f"{name}.py").is_file()
+        room = ROOT / words[2]
+        assert (room / f"{name}.py").is_file() or (room / name / "__init__.py").is_file()
 
 
 def test_the_first_screen_of_the_readme_holds_both_commands():

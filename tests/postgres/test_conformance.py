@@ -4,12 +4,15 @@ It is opened by a role that the policies on its tables bind.
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import psycopg
 import pytest
 
 from stemma.stores.postgres import PostgresStore
 from stemma.stores.postgres_schema import TABLES
+from stemma.stores.protocol import Store
+from stemma.stores.wrappers.guarded import Guarded
 from stemma.testing.stores import PersistentStoreConformance
 
 
@@ -28,15 +31,18 @@ class OnServer(PersistentStoreConformance):
         numbers = "UPDATE stemma.meta SET sequence = 0, epoch = 0, recalled = 0, forgotten = 0"
         server.execute("; ".join([*emptied, numbers]), on=server.shared())
 
+    def made(self) -> Store:
+        return PostgresStore(self.place, reach=self.reach)
+
     @pytest.fixture
-    def store(self) -> Iterator[PostgresStore]:
-        store = PostgresStore(self.place, reach=self.reach)
+    def store(self) -> Iterator[Store]:
+        store = self.made()
         yield store
         store.close()
 
-    def reopen(self, store: PostgresStore) -> PostgresStore:
+    def reopen(self, store: Store) -> Store:
         store.close()
-        return PostgresStore(self.place, reach=self.reach)
+        return self.made()
 
     def damage(self, id: str, part: str) -> None:
         part = "record" if part == "payload" else part
@@ -49,6 +55,20 @@ class OnServer(PersistentStoreConformance):
 
 class TestNewest(OnServer):
     server = "newest"
+
+
+class TestGuarded(OnServer):
+    """As docs/wrappers.md has it for a shared server, but patient."""
+
+    server = "newest"
+
+    @pytest.fixture(autouse=True)
+    def _outbox(self, tmp_path: Path) -> None:
+        self.outbox = tmp_path / "outbox"
+
+    def made(self) -> Store:
+        store = PostgresStore(self.place, reach=self.reach, lazy=True)
+        return Guarded(store, budget=60.0, outbox=self.outbox)
 
 
 class TestFloor(OnServer):

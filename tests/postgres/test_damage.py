@@ -4,8 +4,8 @@ import pytest
 
 from stemma.errors import StoreError
 from stemma.selector import Selector
-from stemma.stores.postgres_connections import Session, _Drive
 from stemma.stores.postgres_reads import get
+from stemma.stores.postgres_session import Drive, Session
 from stemma.testing.builders import NOW, entry, put, put_one, source, vector
 
 
@@ -139,7 +139,7 @@ def test_a_reply_with_another_call_s_number_is_refused():
     """Whatever it holds."""
     session = Session("stemma", None, 1.0)
     opening, number = session.opening(None, patient=False)
-    drive = _Drive(get(["a"]), opening, number)
+    drive = Drive(get(["a"]), opening, number)
     says = drive.start()
     assert says is not None
     assert says[0].values[-1] == number

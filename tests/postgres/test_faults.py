@@ -9,13 +9,10 @@ import threading
 import psycopg
 import pytest
 
-from stemma.errors import ForeignDatabase, SchemaTooNew, StoreError, StoreUnavailable, UsageError
+from stemma.errors import ForeignDatabase, StoreError, StoreUnavailable, UsageError
 from stemma.stores.postgres import PostgresStore
 from stemma.testing.builders import NOW, entry, put, put_one, vector
-
-TABLES = """SELECT n.nspname, c.relname, obj_description(c.oid, 'pg_class') FROM pg_class c
-    JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE n.nspname NOT LIKE 'pg\\_%' AND n.nspname <> 'information_schema' ORDER BY 1, 2"""
+from stemma.testing.proxy import Proxy, Trouble
 
 
 @pytest.mark.parametrize(
@@ -81,6 +78,34 @@ def test_a_server_that_lets_nobody_in_is_told_as_that(newest, store, user, where
     assert "wrong@" not in str(told.value)
 
 
+def test_a_lazy_store_can_be_opened_while_the_server_is_out(newest, database):
+    """By a thread or a task; it comes to the server when it is used, and makes the tables then."""
+    with Proxy(newest.port) as proxy:
+        proxy.make(Trouble(refuse=True))
+        url = newest.url(database, "keeper", proxy.port)
+        stores = [PostgresStore(url, lazy=True) for _ in range(2)]
+        with pytest.raises(StoreUnavailable, match="no server listens"):
+            PostgresStore(url)
+        with pytest.raises(StoreUnavailable, match="no server listens"):
+            stores[0].sequence()
+        proxy.make(Trouble())
+        assert asyncio.run(stores[0].asequence()) == 0
+        assert put_one(stores[1], entry()).sequence == 1
+        for store in stores:
+            store.close()
+
+
+def test_a_lazy_store_tells_at_its_first_use_what_is_wrong(newest, database):
+    """And at every other, until it is mended."""
+    newest.execute("CREATE SCHEMA stemma", "CREATE TABLE stemma.orders (id int)", on=database)
+    with PostgresStoreOf(newest, database, lazy=True) as store:
+        for _ in range(2):
+            with pytest.raises(ForeignDatabase, match="left as it is"):
+                store.get(["a"])
+        newest.execute("DROP SCHEMA stemma CASCADE", on=database)
+        assert store.get(["a"]).entries == {}
+
+
 def test_a_password_is_shown_nowhere(newest, database):
     """Neither by the store nor by its URL."""
     with PostgresStoreOf(newest, database, "keeper:secret") as store:
@@ -106,7 +131,7 @@ def test_a_role_that_may_not_make_the_extension_is_told(newest):
     name = newest.database(extended=False)
     with pytest.raises(StoreError, match="may not do this"):
         PostgresStore(newest.url(name, "keeper"))
-    assert newest.execute(TABLES, on=name) == []
+    assert newest.execute("SELECT FROM pg_namespace WHERE nspname = 'stemma'", on=name) == []
 
 
 def test_a_master_makes_the_extension(newest):
@@ -133,72 +158,6 @@ def test_a_pgvector_too_old_is_told_as_that(newest):
         PostgresStore(newest.url(name, "keeper"))
 
 
-@pytest.mark.parametrize(
-    ("statement", "error"),
-    [
-        ("CREATE TABLE stemma.orders (id int)", ForeignDatabase),
-        ("CREATE TABLE stemma.meta (id int)", ForeignDatabase),
-        (
-            """CREATE TABLE stemma.meta (id int);
-            COMMENT ON TABLE stemma.meta IS 'Stemma cache, schema version 2'""",
-            SchemaTooNew,
-        ),
-    ],
-)
-def test_a_schema_that_is_not_ours_is_left_as_it_is(newest, database, statement, error):
-    """Another application's, or a newer Stemma's."""
-    newest.execute("CREATE SCHEMA stemma AUTHORIZATION keeper", *statement.split(";"), on=database)
-    before = newest.execute(TABLES, on=database)
-    with pytest.raises(error, match="left as it is"):
-        PostgresStore(newest.url(database, "keeper"))
-    assert newest.execute(TABLES, on=database) == before
-    with PostgresStoreOf(newest, database, schema="another") as store:
-        assert store.sequence() == 0
-
-
-def test_an_empty_schema_made_for_us_is_taken(newest, database):
-    """As an operator does who lets nobody make schemas."""
-    newest.execute("CREATE SCHEMA stemma AUTHORIZATION keeper", on=database)
-    with PostgresStoreOf(newest, database) as store:
-        assert put_one(store, entry()).sequence == 1
-
-
-def test_many_may_open_an_empty_database_at_once(newest, database):
-    """One makes the tables, the others find them."""
-    stores = []
-    threads = [
-        threading.Thread(target=lambda: stores.append(PostgresStoreOf(newest, database)))
-        for _ in range(6)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert [one.store.sequence() for one in stores] == [0] * 6
-    for one in stores:
-        one.store.close()
-
-
-def test_a_database_that_may_only_be_read_is_told_as_that(newest, database, store):
-    """Reading goes on."""
-    put_one(store, entry())
-    newest.execute(f"ALTER DATABASE {database} SET default_transaction_read_only = on")
-    with psycopg.connect(newest.url(database), autocommit=True) as master:
-        for pid in newest.backends(database):
-            master.execute("SELECT pg_terminate_backend(%s)", (pid,))
-    assert set(store.get(["a"]).entries) == {"a"}
-    with pytest.raises(StoreUnavailable, match="only be read"):
-        store.put([put(entry(), since=0)], NOW)
-    assert set(store.get(["a"]).entries) == {"a"}
-
-
-def test_tables_that_went_are_told_as_that(newest, database, store):
-    """A schema dropped by somebody else is no empty cache."""
-    newest.execute("DROP SCHEMA stemma CASCADE", on=database)
-    with pytest.raises(StoreError, match="gone"):
-        store.get(["a"])
-
-
 def test_a_writer_that_waits_too_long_is_told_as_that(newest, database):
     """Readers do not wait at all; afterwards writing goes on."""
     with PostgresStoreOf(newest, database, timeout=0.2) as store:
@@ -219,8 +178,7 @@ def test_idle_connections_that_died_are_not_noticed(newest, database, store):
         lambda: asyncio.run(store.aget(["a"])),
     ):
         operation()
-        for pid in newest.backends(database):
-            newest.execute(f"SELECT pg_terminate_backend({pid}, 5000)")
+        newest.disconnect(database)
         operation()
 
 
@@ -269,22 +227,30 @@ def test_a_server_that_froze_holds_nobody(newest, database):
 
 
 def test_more_callers_than_connections_wait_for_one(newest, database):
-    """And are told when there was none in time."""
-    with PostgresStoreOf(newest, database, max_connections=1, timeout=0.2) as store:
+    """Each has its turn."""
+    with PostgresStoreOf(newest, database, max_connections=1, timeout=20) as store:
         put_one(store, entry())
-        with store._server._slots, pytest.raises(StoreUnavailable, match="all 1 connections"):
-            store.get(["a"])
 
         async def asked() -> int:
-            slots = store._server._loop_pool().slots
-            async with slots:
-                with pytest.raises(StoreUnavailable, match="all 1 connections"):
-                    await store.aget(["a"])
             found = await asyncio.gather(*(store.aget(["a"]) for _ in range(50)))
             return sum(len(one.entries) for one in found)
 
         assert asyncio.run(asked()) == 50
         assert len(newest.backends(database)) <= 2
+
+
+def test_who_gets_no_connection_in_time_is_told(newest, database):
+    """Threads and tasks; with what to raise."""
+    with PostgresStoreOf(newest, database, max_connections=1, timeout=0.2) as store:
+        with store._server._slots, pytest.raises(StoreUnavailable, match="all 1 connections"):
+            store.get(["a"])
+
+        async def asked() -> None:
+            async with store._server._loop_pool().slots:
+                with pytest.raises(StoreUnavailable, match="all 1 connections"):
+                    await store.aget(["a"])
+
+        asyncio.run(asked())
 
 
 def test_a_vector_that_pgvector_cannot_hold_is_refused(store):

@@ -18,6 +18,10 @@ SHORT: dict[str, float] = {
     "stampede": 0.05,
     "forks": 0.04,
     "clock": 0.05,
+    "killed_server": 1 / 12,
+    "crossing": 0.01,
+    "outage": 0.02,
+    "lost_recalls": 0.01,
 }
 """By experiment, the part of its full size that takes a few seconds at most."""
 

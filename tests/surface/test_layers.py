@@ -11,6 +11,7 @@ BORROWED = {
         "stemma/stores/postgres_connections.py",
         "stemma/stores/postgres_errors.py",
         "stemma/stores/postgres_trips.py",
+        "stemma/testing/postgres.py",
     },
     "pytest": {
         "stemma/testing/embedders.py",

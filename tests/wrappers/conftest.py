@@ -1,46 +1,30 @@
 """A store in memory that hangs, fails or refuses on demand."""
 
 import asyncio
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 
 import pytest
 
-from stemma.stores.memory import MemoryStore
 from stemma.stores.protocol import Store
 from stemma.stores.wrappers.calls import Budgets
 from stemma.stores.wrappers.guarded import Guarded
-from stemma.testing import ManualClock
+from stemma.testing import ManualClock, fakes
 
 PATIENT = Budgets(20.0, 20.0, 30.0)
 """Budgets for what works: the tests are not about how fast this machine is."""
 
 
-class Faulty(MemoryStore):
-    """Does what `mode` says: `well`, `hang` (until `let_go`), or an error to raise."""
+class Faulty(fakes.Faulty):
+    """As in the package, and it tells its guard how patient to be."""
 
     def __init__(self):
         super().__init__()
-        self.mode: str | Exception = "well"
-        self.asked = 0
         self._guard: Guarded | None = None
-        self._gate = threading.Event()
-
-    @contextmanager
-    def _open(self):
-        self.asked += 1
-        mode, gate = self.mode, self._gate
-        if isinstance(mode, Exception):
-            raise mode
-        if mode == "hang":
-            assert gate.wait(60)
-        with super()._open() as shelves:
-            yield shelves
 
     def hang(self, guarded: Guarded) -> None:
         """Answer nobody any more; the guard, which was patient so far, waits 30 ms from now on."""
-        self.mode, self.asked, self._guard = "hang", 0, guarded
+        self.mode, self._guard = "hang", guarded
+        self.times.clear()
         guarded._calls.budgets = Budgets(0.03, 0.03, 30.0)
 
     def recover(self) -> None:
@@ -52,8 +36,7 @@ class Faulty(MemoryStore):
     def let_go(self) -> None:
         """Work well from now on, and answer those who hang."""
         self.recover()
-        self._gate.set()
-        self._gate = threading.Event()
+        super().let_go()
 
 
 class Native(Faulty):
@@ -66,7 +49,7 @@ class Native(Faulty):
 
     async def aget(self, ids):
         if self.mode == "hang":
-            self.asked += 1
+            self.times.append(0.0)
             try:
                 await asyncio.Event().wait()
             except asyncio.CancelledError:

@@ -1,19 +1,16 @@
 """A recall asked for while the store is out is kept, and nothing is read before it is done."""
 
 import os
-import random
 import stat
 from pathlib import Path
 
 import pytest
 
-import stemma
 from stemma.errors import StoreError, StoreUnavailable
 from stemma.selector import Selector
 from stemma.stores.protocol import Judgement
 from stemma.stores.wrappers.outbox import Note, Outbox
 from stemma.testing.builders import HOSTILE, NOW, entry, put, put_one, source
-from stemma.testing.fakes import Scripted
 
 OUT = ConnectionRefusedError(111, "refused")
 
@@ -199,32 +196,6 @@ def test_a_store_that_hangs_keeps_nobody_waiting_for_the_outbox(faulty, guarded,
         except StoreUnavailable:
             clock.advance(5)
     assert found.entries == {}
-
-
-@pytest.mark.parametrize("seed", range(30))
-def test_no_outage_serves_what_was_taken_back(faulty, guard, path, clock, seed):
-    """Whatever fails and when: after a recall was asked for, the old answer never comes again."""
-    lucky = random.Random(seed)
-    guards = [guard(faulty, outbox=path, failures=n) for n in (1, 3)]
-    caches = [stemma.open(one, tenant="me", embedder=None, clock=clock) for one in guards]
-    document = hits = kept = 0
-    for _ in range(80):
-        cache = lucky.choice(caches)
-        faulty.mode = "well" if lucky.random() < 0.7 else OUT
-        question = f"q{lucky.randrange(2)}"
-        if lucky.random() < 0.15:
-            document += 1
-            try:
-                cache.recall(node="answer")
-            except StoreUnavailable:
-                kept += 1
-        else:
-            served = cache.answers.get_or_compute(question, Scripted(f"edition {document}"))
-            assert served.value == f"edition {document}"
-            hits += isinstance(served.outcome, stemma.Hit)
-        clock.advance(lucky.choice((0, 1, 6)))
-    assert hits
-    assert kept
 
 
 def test_notes_are_for_the_owner_s_eyes_only(path):

@@ -76,6 +76,8 @@ def stats(db: Database = DEFAULT, as_json: AsJson = False) -> None:
             ", ".join(f"{count} {reason}" for reason, count in row.misses.items()),
         )
     _out.print(table)
+    for remark in found.remarks():
+        _out.print(escape(remark))
 
 
 @app.command()

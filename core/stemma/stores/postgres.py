@@ -23,8 +23,9 @@ from stemma.stores import (
     postgres_schema,
 )
 from stemma.stores.postgres_async import Twins
-from stemma.stores.postgres_connections import Server, Session
+from stemma.stores.postgres_connections import Server
 from stemma.stores.postgres_errors import spoken
+from stemma.stores.postgres_session import Session
 from stemma.stores.postgres_steps import READ, WRITE
 from stemma.stores.protocol import (
     Ancestry,
@@ -55,6 +56,8 @@ class PostgresStore(Twins):
         timeout: How long to wait for a connection, and the server may work on a statement, seconds.
             A check takes as long as it takes.
         reach: How many removed vectors are remembered for the indexes that follow.
+        lazy: Come to the server at the first use, and not before: so an application can start
+            while the server is out. What is wrong there is raised then.
 
     Raises:
         MissingDependency: psycopg is not installed.
@@ -76,6 +79,7 @@ class PostgresStore(Twins):
         max_connections: int = 10,
         timeout: float = 10.0,
         reach: int = 10_000,
+        lazy: bool = False,
     ) -> None:
         if _SCHEMA.fullmatch(schema) is None or schema.startswith("pg_"):
             raise UsageError(f"schema must be a plain name in small letters, not {schema!r}")
@@ -96,8 +100,10 @@ class PostgresStore(Twins):
             session=Session(schema, tenant, timeout),
             most=max_connections,
             timeout=timeout,
+            prepare=lambda: postgres_schema.prepare(schema),
         )
-        self._server.run(lambda: postgres_schema.prepare(schema), WRITE)
+        if not lazy:
+            self._server.prepare()
 
     def __repr__(self) -> str:
         confined = "" if self.tenant is None else f", tenant={self.tenant!r}"

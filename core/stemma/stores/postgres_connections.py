@@ -12,90 +12,26 @@ yet: all idle ones are dropped, and the operation begins again on a new one.
 from __future__ import annotations
 
 import asyncio
-import itertools
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from stemma import forking
 from stemma.errors import StoreError, StoreUnavailable
 from stemma.stores.postgres_errors import explain, lost
-from stemma.stores.postgres_steps import Rows, Say, Steps
+from stemma.stores.postgres_session import Drive, Session
+from stemma.stores.postgres_steps import WRITE, Steps
 from stemma.stores.postgres_trips import Async, Sync, Watch, atrip, trip
-from stemma.stores.text import Damaged, escape
+from stemma.stores.text import Damaged
 
 import psycopg  # isort: skip - after the module that says how to install it
 
-__all__ = ["Server", "Session"]
+__all__ = ["Server"]
 
 T = TypeVar("T")
 
 _IDLE = psycopg.pq.TransactionStatus.IDLE
-
-
-class Session:
-    """What every operation says first: where the tables are, and on whose behalf it looks.
-
-    Args:
-        schema: The schema of the tables.
-        tenant: The tenant that the store is confined to, or `None`.
-        timeout: How long the server may work on a statement, seconds.
-    """
-
-    def __init__(self, schema: str, tenant: str | None, timeout: float) -> None:
-        self._numbers = itertools.count(1)
-        self._settings = (
-            f'"{schema}", pg_catalog',
-            "" if tenant is None else escape(tenant),
-            "all" if tenant is None else "",
-        )
-        self._timeout = timeout
-
-    def opening(self, begin: str | None, *, patient: bool) -> tuple[list[Say], int]:
-        """The statements that come before an operation's own, and the number to come back."""
-        number = next(self._numbers)
-        limit = "0" if patient else str(max(1, round(self._timeout * 1000)))
-        say = Say(
-            """SELECT set_config('search_path', %s, true), set_config('stemma.tenant', %s, true),
-            set_config('stemma.reach', %s, true), set_config('statement_timeout', %s, true),
-            %s::bigint""",
-            (*self._settings, limit, number),
-        )
-        return [say] if begin is None else [Say(begin), say], number
-
-
-class _Drive:
-    """One run of an operation: what to send next, and what to make of the replies."""
-
-    def __init__(self, steps: Steps[Any], opening: Sequence[Say], number: int) -> None:
-        self._steps = steps
-        self._opening = opening
-        self._number = number
-        self.first = True
-        self.result: Any = None
-
-    def start(self) -> Sequence[Say] | None:
-        """The first trip; `None` if there is nothing to ask."""
-        try:
-            return [*self._opening, *next(self._steps)]
-        except StopIteration as stop:
-            self.result = stop.value
-            return None
-
-    def go_on(self, replies: list[Rows]) -> Sequence[Say] | None:
-        """The next trip, `None` after the last."""
-        if self.first:
-            self.first = False
-            said = replies[len(self._opening) - 1]
-            if [row[-1] for row in said] != [self._number]:
-                raise StoreError("a reply was another call's; the connection was dropped")
-            replies = replies[len(self._opening) :]
-        try:
-            return self._steps.send(replies)
-        except StopIteration as stop:
-            self.result = stop.value
-            return None
 
 
 class _Pool:
@@ -132,10 +68,18 @@ class Server:
         session: What every operation says first.
         most: How many connections the threads together, and each event loop, may have at once.
         timeout: How long to wait for a connection, and for the server to answer, seconds.
+        prepare: Begins the operation that comes before all others, once it succeeds.
     """
 
     def __init__(
-        self, conninfo: str, *, where: str, session: Session, most: int, timeout: float
+        self,
+        conninfo: str,
+        *,
+        where: str,
+        session: Session,
+        most: int,
+        timeout: float,
+        prepare: Callable[[], Steps[None]],
     ) -> None:
         self._conninfo = conninfo
         self._where = where
@@ -143,6 +87,8 @@ class Server:
         self._most = most
         self._timeout = timeout
         self._watch = Watch(timeout)
+        self._prepare = prepare
+        self._prepared = False
         self._closed = False
         self._left: list[Any] = []
         self._begin()
@@ -152,6 +98,12 @@ class Server:
         self._threads = _Pool()
         self._slots = threading.BoundedSemaphore(self._most)
         self._loops: dict[asyncio.AbstractEventLoop, _LoopPool] = {}
+
+    def prepare(self) -> None:
+        """Prepare the database, unless that was done. Several may do it at once."""
+        if not self._prepared:
+            self._run(self._prepare, WRITE)
+            self._prepared = True
 
     def run(
         self,
@@ -170,6 +122,25 @@ class Server:
         Raises:
             StoreError: The server cannot be reached, or could not do it.
         """
+        self.prepare()
+        return self._run(operation, begin, patient=patient)
+
+    async def arun(
+        self,
+        operation: Callable[[], Steps[T]],
+        begin: str | None = None,
+        *,
+        patient: bool = False,
+    ) -> T:
+        """Run an operation on the running event loop. See `run`."""
+        if not self._prepared:
+            await self._arun(self._prepare, WRITE)
+            self._prepared = True
+        return await self._arun(operation, begin, patient=patient)
+
+    def _run(
+        self, operation: Callable[[], Steps[T]], begin: str | None, *, patient: bool = False
+    ) -> T:
         self._refuse_closed()
         slots, pool = self._slots, self._threads
         if not slots.acquire(timeout=self._timeout):
@@ -180,7 +151,7 @@ class Server:
                 idle = connection is not None
                 if connection is None:
                     connection = self._connect()
-                drive = _Drive(operation(), *self._session.opening(begin, patient=patient))
+                drive = Drive(operation(), *self._session.opening(begin, patient=patient))
                 done = False
                 try:
                     says = drive.start()
@@ -199,14 +170,9 @@ class Server:
         finally:
             slots.release()
 
-    async def arun(
-        self,
-        operation: Callable[[], Steps[T]],
-        begin: str | None = None,
-        *,
-        patient: bool = False,
+    async def _arun(
+        self, operation: Callable[[], Steps[T]], begin: str | None, *, patient: bool = False
     ) -> T:
-        """Run an operation on the running event loop. See `run`."""
         self._refuse_closed()
         pool = self._loop_pool()
         try:
@@ -220,7 +186,7 @@ class Server:
                 idle = connection is not None
                 if connection is None:
                     connection = await self._aconnect()
-                drive = _Drive(operation(), *self._session.opening(begin, patient=patient))
+                drive = Drive(operation(), *self._session.opening(begin, patient=patient))
                 done = False
                 try:
                     says = drive.start()

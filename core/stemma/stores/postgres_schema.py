@@ -20,9 +20,6 @@ from stemma.stores.postgres_steps import COMMIT, Say, Steps
 
 __all__ = ["TABLES", "VERSION", "prepare"]
 
-VERSION = 1
-"""The version of our tables, kept in the comment on `meta`."""
-
 OLDEST_VECTOR = (0, 6)
 HALVES = (0, 7)
 """The version of pgvector that brought `halfvec`."""
@@ -124,6 +121,18 @@ CREATE TABLE counters (
 );
 """
 
+_STEPS = (
+    # To version 2: numbers that contradict one another are refused, whoever writes them.
+    """ALTER TABLE meta ADD CONSTRAINT numbers_agree CHECK (
+        0 <= epoch AND 0 <= recalled AND 0 <= forgotten
+        AND greatest(epoch, recalled, forgotten) <= sequence)""",
+)
+"""What leads from each version of the tables to the next: statements, with `;` between them. New
+tables are those of version 1, with all steps taken."""
+
+VERSION = 1 + len(_STEPS)
+"""The version of our tables, kept in the comment on `meta`."""
+
 # A setting that a transaction has made is empty, not absent, when it is over.
 _TENANT = "(SELECT nullif(current_setting('stemma.tenant', true), ''))"
 _OWN = f"tenant = {_TENANT}"
@@ -149,9 +158,10 @@ TABLES = {
 """Our tables, and what a session that named its tenant sees of each: ids and numbers of all, and
 texts of its own."""
 
-_PRESENT = """SELECT
-    (SELECT obj_description(c.oid, 'pg_class') FROM pg_class c
-        JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = %s AND c.relname = 'meta'),
+_PRESENT = """WITH meta AS (SELECT c.* FROM pg_class c
+        JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = %s AND c.relname = 'meta')
+    SELECT (SELECT obj_description(oid, 'pg_class') FROM meta),
+    (SELECT pg_has_role(relowner, 'USAGE') FROM meta),
     (SELECT count(*) FROM pg_class c
         JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = %s),
     (SELECT count(*) FROM pg_namespace WHERE nspname = %s),
@@ -164,39 +174,51 @@ _EXTENSION = """SELECT e.extversion, n.nspname,
 
 
 def prepare(schema: str) -> Steps[None]:
-    """Make the tables, if the schema is empty or missing.
+    """Make the tables if the schema is empty or missing; bring those of an older version forward.
 
-    Takes a lock that makes processes which do this at the same time queue for it.
+    All of it is one transaction, under a lock for which processes that do this at the same time
+    queue: whoever is killed at it leaves things as they were.
 
     Raises:
         ForeignDatabase: The schema holds something else.
         SchemaTooNew: A newer Stemma made it.
-        StoreError: pgvector is missing, or too old.
+        StoreError: pgvector is missing, or too old; or the tables are of an older version, and
+            this role does not own them.
     """
     lock = Say("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"stemma {schema}",))
-    *_, ((comment, relations, exists, database),) = yield [lock, Say(_PRESENT, (schema,) * 3)]
-    if not _ours(f"the schema {schema} of {database}", comment, relations):
+    *_, ((comment, own, relations, exists, database),) = yield [lock, Say(_PRESENT, (schema,) * 3)]
+    where = f"the schema {schema} of {database}"
+    version = _version(where, comment, relations)
+    if version == 0:
         place, kind = yield from _extension(database)
-        yield list(_creation(schema, place, kind, exists=bool(exists)))
+        yield [*_creation(schema, place, kind, exists=bool(exists)), *_forward(schema, 1)]
+    elif version < VERSION:
+        if not own:
+            raise StoreError(
+                f"{where} has the schema version {version}, and this Stemma needs {VERSION}; open "
+                "it once without tenant, by the role that owns the tables"
+            )
+        yield list(_forward(schema, version))
     yield [COMMIT]
 
 
-def _ours(where: str, comment: str | None, relations: int) -> bool:
-    """Whether the tables are there; `False` if there are none at all."""
+def _version(where: str, comment: str | None, relations: int) -> int:
+    """The version of the tables; 0 if there are none at all."""
     if not relations:
-        return False
+        return 0
     marked = _MARK.fullmatch(comment) if comment else None
     if marked is None:
         raise ForeignDatabase(
             f"{where} holds tables of another application; it was left as it is: name another "
             "schema"
         )
-    if int(marked[1]) > VERSION:
+    version = int(marked[1])
+    if version > VERSION:
         raise SchemaTooNew(
-            f"{where} has the schema version {marked[1]}, and this Stemma knows {VERSION}; it was "
+            f"{where} has the schema version {version}, and this Stemma knows {VERSION}; it was "
             "left as it is: upgrade stemma-cache, or name another schema"
         )
-    return True
+    return version
 
 
 def _extension(database: str) -> Steps[tuple[str, str]]:
@@ -224,10 +246,9 @@ def _extension(database: str) -> Steps[tuple[str, str]]:
 def _creation(schema: str, place: str, kind: str, *, exists: bool) -> Iterator[Say]:
     if not exists:
         yield Say(f'CREATE SCHEMA "{schema}"')
-    yield Say(f"""SET LOCAL search_path = "{schema}", pg_catalog""")
+    yield _inside(schema)
     tables = _TABLES.replace("{schema}", f'"{place}"').replace("{vector}", f'"{place}".{kind}')
-    for statement in filter(str.strip, tables.split(";")):
-        yield Say(statement)
+    yield from _each(tables)
     for name, seen in TABLES.items():
         yield Say(f"ALTER TABLE {name} ENABLE ROW LEVEL SECURITY")
         yield Say(f"ALTER TABLE {name} FORCE ROW LEVEL SECURITY")
@@ -236,4 +257,19 @@ def _creation(schema: str, place: str, kind: str, *, exists: bool) -> Iterator[S
             f"CREATE POLICY every ON {name} TO CURRENT_USER "
             "USING ((SELECT current_setting('stemma.reach', true)) = 'all')"
         )
+
+
+def _forward(schema: str, version: int) -> Iterator[Say]:
+    """The statements that bring tables of a version to the present one."""
+    yield _inside(schema)
+    for step in _STEPS[version - 1 :]:
+        yield from _each(step)
     yield Say(f"COMMENT ON TABLE meta IS 'Stemma cache, schema version {VERSION}'")
+
+
+def _inside(schema: str) -> Say:
+    return Say(f"""SET LOCAL search_path = "{schema}", pg_catalog""")
+
+
+def _each(statements: str) -> Iterator[Say]:
+    return map(Say, filter(str.strip, statements.split(";")))
