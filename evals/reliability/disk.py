@@ -73,11 +73,12 @@ class Recorder(FileSystem):
         short = Path(path).name
         known = short in self._numbers and Path(path).exists()
         if not known:
-            self._look_at_others()
+            self.look_at_others()
             self._numbers[short] = self._make(short)
         return _Recorded(self, self._numbers[short], name, flags)
 
-    def _look_at_others(self) -> None:
+    def look_at_others(self) -> None:
+        """Write down what became of the files of others."""
         for path, before in self._others.items():
             content = path.read_bytes() if path.exists() else b""
             if content != before:
@@ -105,6 +106,7 @@ class _Recorded(File):
         self, recorder: Recorder, number: int, name: apsw.URIFilename | str | None, flags: list[int]
     ) -> None:
         super().__init__(name, flags)
+        self._recorder = recorder
         self._changes = recorder.changes
         self._number = number
         self._directory = bool(flags[0] & _SYNCS_DIRECTORY)
@@ -119,6 +121,7 @@ class _Recorded(File):
 
     def xSync(self, flags: int) -> None:  # noqa: N802
         super().xSync(flags)
+        self._recorder.look_at_others()  # before their names are on the disk with this one's
         self._changes.append(Change("synced", self._number, directory=self._directory))
         self._directory = False
 
