@@ -62,8 +62,9 @@ def store_of(url: str | Path | Store, *, durability: str) -> Store:
         return MemoryStore()
     if text.startswith(("postgresql://", "postgres://")):
         from stemma.stores.postgres import PostgresStore  # noqa: PLC0415 - brings a client
+        from stemma.stores.wrappers.guarded import Guarded  # noqa: PLC0415 - only what is used
 
-        return PostgresStore(text)
+        return Guarded(PostgresStore(text))
     if "://" in text:
         kind = text.split("://", 1)[0]
         raise UsageError(

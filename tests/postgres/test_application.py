@@ -8,6 +8,7 @@ from stemma.errors import StoreError, StoreUnavailable
 from stemma.stores.postgres import PostgresStore
 from stemma.testing.builders import entry, put_one
 from stemma.testing.fakes import Scripted
+from stemma.testing.proxy import Proxy, Trouble
 
 
 class Heard(list):
@@ -105,3 +106,18 @@ def test_two_embedders_on_one_database(newest, database):
             said = cache.stats().remarks()
     assert len(said) == 1
     assert "2 embedders were used" in said[0]
+
+
+def test_a_server_that_says_nothing_is_asked_once(newest, database):
+    """What a URL names is guarded: the next calls go by without the store."""
+    with Proxy(newest.port) as proxy:
+        cache = stemma.open(
+            newest.url(database, "keeper", proxy.port), tenant="acme", embedder=None
+        )
+        asked(cache, "known")
+        assert asked(cache, "known").outcome.hit
+        proxy.make(Trouble(silent=True))
+        assert [asked(cache, "known").outcome.reason for _ in range(5)] == ["fault"] * 5
+        assert cache.engine.parts.store.state == "open"
+        proxy.make(Trouble())
+        cache.close()
