@@ -38,6 +38,7 @@ PARTS: dict[str, str] = {
     "crossing": "a proxy delays, cuts and breaks what PostgreSQL says, and callers give up",
     "outage": "the store refuses, is black-holed, or seconds late, while an application works",
     "lost_recalls": "recalls during outages, by processes that are killed",
+    "damaged_index": "saved graphs damaged: no process dies, no answer is wrong",
 }
 """Each module in this package that has a `run(size=, seed=, folder=)`, and what it tries."""
 

@@ -1,5 +1,6 @@
 """The commands in the README and in docs/ exist: make targets, subcommands and options, extras."""
 
+import importlib.util
 import re
 import shlex
 import tomllib
@@ -86,10 +87,8 @@ def test_what_is_installed_is_us_with_extras_that_exist(words):
 @pytest.mark.parametrize("words", of("python"))
 def test_a_module_that_is_run_exists(words):
     assert words[1] == "-m"
-    assert (ROOT / words[2] / "__main__.py").is_file()
-    for name in words[3:]:
-        room = ROOT / words[2]
-        assert (room / f"{name}.py").is_file() or (room / name / "__init__.py").is_file()
+    named = [words[2], *(f"{words[2]}.{name}" for name in words[3:])]
+    assert all(importlib.util.find_spec(module) for module in named)
 
 
 def test_the_first_screen_of_the_readme_holds_both_commands():

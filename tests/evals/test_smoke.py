@@ -44,26 +44,16 @@ def test_what_it_does_not_know_is_wrong_usage(words):
 
 def test_speed_writes_figures_and_where_they_are_from(tmp_path):
     file = tmp_path / "speed.json"
-    ran = evals("speed", "--size", "0.002", "--seed", "3", "--json", file)
+    ran = evals("speed", "--part", "put", "--size", "0.005", "--seed", "3", "--json", file)
     assert ran.returncode == 0, ran.stderr
     told = json.loads(file.read_text(encoding="utf-8"))
 
-    assert (told["evaluation"], told["size"], told["seed"]) == ("speed", 0.002, 3)
+    assert (told["evaluation"], told["size"], told["seed"]) == ("speed", 0.005, 3)
     assert told["machine"]["cores"] >= 1
     assert told["machine"]["linear_algebra_threads"] == "1"
     assert told["versions"]["stemma-cache"] == stemma.__version__
     assert told["versions"]["python"] == sys.version.split()[0]
     assert told["at"]
-
-    exact, semantic = told["results"]["exact"], told["results"]["semantic"]
-    assert (exact["entries"], semantic["entries"]) == (200, 20)
-    assert 800 < exact["prompt_bytes"] < 1300
-    assert 400 < exact["answer_bytes"] < 600
-    assert set(exact["microseconds"]) == {"ours", "raw", "langchain"}
-    assert all(figure > 0 for figure in exact["microseconds"].values())
-    us = exact["microseconds"]
-    assert exact["times_raw_read"] == pytest.approx(us["ours"] / us["raw"])
-    assert exact["times_faster_than_langchain"] == pytest.approx(us["langchain"] / us["ours"])
-    assert semantic["times_bare_product"] > 0
-    assert exact["events_heard"] >= exact["entries"]
+    assert set(told["results"]) == {"put"}
+    assert told["results"]["put"]["figures"]
     assert [path.name for path in tmp_path.iterdir()] == ["speed.json"]

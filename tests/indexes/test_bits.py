@@ -344,7 +344,7 @@ def test_widens_every_finite_number_exactly():
     halves = np.arange(65_536, dtype=np.uint16).view(np.float16)
     halves = halves[np.isfinite(halves)]
     assert len(halves) == 63_488
-    assert np.array_equal(bits._widened(halves), halves.astype(np.float32))
+    assert np.array_equal(bits.widened(halves), halves.astype(np.float32))
 
 
 def test_needs_no_bit_count_of_numpys(monkeypatch):

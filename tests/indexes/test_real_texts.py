@@ -1,4 +1,4 @@
-"""On real questions and their MiniLM vectors, bits lose nothing that is near.
+"""On real questions and their MiniLM vectors, neither bits nor a graph lose what is near.
 
 The questions lie in `intents_banking77` of the folder that `STEMMA_DATA` names, by default
 `../shared/data` beside the checkout; without it there is nothing to test on.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ import pytest
 
 from stemma.embedders.local import LocalEmbedder
 from stemma.indexes.bits import BitsGroup, BitsIndex
+from stemma.indexes.graph import GraphIndex
 from stemma.testing.indexes import ChangeLog
 
 BESIDE = Path(__file__).parents[3] / "shared" / "data"
@@ -37,8 +39,16 @@ def vectors():
     return LocalEmbedder().embed([texts[n] for n in order])
 
 
-@pytest.mark.parametrize("size", [STORED, 10_000, 100_000])
-def test_the_nearest_question_is_found(vectors, size):
+@pytest.mark.parametrize(
+    ("made", "size"),
+    [
+        (BitsIndex, STORED),
+        (BitsIndex, 10_000),
+        (BitsIndex, 100_000),
+        (partial(GraphIndex, beyond=1), 10_000),
+    ],
+)
+def test_the_nearest_question_is_found(vectors, made, size):
     """Among the real ones alone, and among noisy copies of them up to a hundred thousand."""
     rng = np.random.default_rng(size)
     rows = vectors[:STORED]
@@ -48,9 +58,12 @@ def test_the_nearest_question_is_found(vectors, size):
         )
         copies /= np.linalg.norm(copies, axis=1, keepdims=True)
         rows = np.concatenate([rows, copies.astype(np.float32)])[:size]
-    log, index = ChangeLog(), BitsIndex(large=1)
+    log, index = ChangeLog(), made(large=1)
     for number, row in enumerate(rows):
         log.put(f"{number:06}", row)
+    if isinstance(index, GraphIndex):
+        index.nearest(log.store, "g", vectors[0], 1)
+        assert index.ready(250)
     stored = np.stack([vector for _, _, vector in log.entries.values()]).astype(np.float32)
     stored /= np.linalg.norm(stored, axis=1, keepdims=True)
     scores = vectors[STORED:] @ stored.T

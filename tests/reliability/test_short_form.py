@@ -23,6 +23,7 @@ SHORT: dict[str, float] = {
     "crossing": 0.01,
     "outage": 0.02,
     "lost_recalls": 0.01,
+    "damaged_index": 0.01,
 }
 """By experiment, the part of its full size that takes a few seconds at most."""
 

@@ -232,3 +232,18 @@ def test_a_selector_may_be_any_text(tmp_path: Path, text: str):
     put_one(store, entry("a", labels=Labels(tags=(text,))))
     assert [one.id for one in store.find(Selector(tag=text))] == ["a"]
     store.close()
+
+
+def test_pages_that_an_index_has_taken_in_are_given_back(tmp_path: Path):
+    """SQLite would keep 16 MB of them; what is read later is little, and keeps its pages."""
+    statements: set[str] = set()
+    store = SqliteStore(tmp_path / "cache.db", connect=recording(statements))
+    put_one(store, entry("e"), vector=vector(1))
+    assert "PRAGMA shrink_memory" not in statements
+    assert len(store.changes(0).ids) == 1
+    assert "PRAGMA shrink_memory" in statements
+    statements.clear()
+    put_one(store, entry("f"), vector=vector(2))
+    assert len(store.changes(1).ids) == 1
+    assert "PRAGMA shrink_memory" not in statements
+    store.close()

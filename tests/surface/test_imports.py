@@ -8,7 +8,7 @@ HEAVY = (
     "langchain", "langchain_core", "langchain_community", "langchain_openai", "langchain_chroma",
     "langgraph", "langsmith", "llama_index", "onnxruntime", "tokenizers", "torch", "transformers",
     "chromadb", "networkx", "tiktoken", "psycopg", "httpx", "requests", "openai", "typer", "rich",
-    "pydantic", "pytest", "sqlite3", "xllamacpp",
+    "pydantic", "pytest", "sqlite3", "usearch", "xllamacpp",
 )  # fmt: skip
 
 WATCHED = """

@@ -26,6 +26,7 @@ BORROWED = {
     "tiktoken": {"stemma/tokens.py"},
     "tokenizers": {"stemma/embedders/local.py"},
     "typer": {"stemma/cli/main.py"},
+    "usearch": {"stemma/indexes/hnsw.py"},
 }
 """Every package of others that the core imports, and where."""
 

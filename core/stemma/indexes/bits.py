@@ -21,19 +21,27 @@ import numpy as np
 from stemma.embedders.protocol import Matrix
 from stemma.entry import Vector
 from stemma.indexes.exact import ExactGroup
-from stemma.indexes.following import FollowingIndex, Group, Halves, Rows, Similarities, best
+from stemma.indexes.following import (
+    FollowingIndex,
+    Group,
+    Halves,
+    Rows,
+    Similarities,
+    View,
+    best,
+)
 from stemma.indexes.hamming import Distances, Words, differing, lowest, packed
 from stemma.indexes.protocol import Near
 
-__all__ = ["BitsGroup", "BitsIndex"]
+__all__ = ["CANDIDATES", "LARGE", "WIDE", "BitsGroup", "BitsIndex", "BitsView", "widened"]
 
-_LARGE = 4_096
+LARGE = 4_096
 """Entries from which on bits are faster than the exact scan at 384 dimensions (docs/indexes.md)."""
 
-_WIDE = 256
+WIDE = 256
 """Dimensions below which a vector has too few bits, and is small enough to be kept whole."""
 
-_CANDIDATES = 128
+CANDIDATES = 128
 """Entries ranked by their similarities, at least; where many are wanted, twice as many as those."""
 
 _SEGMENT = 65_536
@@ -67,22 +75,26 @@ class BitsIndex(FollowingIndex):
 
     exact = False
 
-    def __init__(self, *, large: int = _LARGE, wide: int = _WIDE) -> None:
+    def __init__(self, *, large: int = LARGE, wide: int = WIDE) -> None:
         super().__init__()
         self._large = large
         self._wide = wide
 
     def _new(self, dimensions: int, arriving: int) -> Group:
         if arriving >= self._large and dimensions >= self._wide:
-            return BitsGroup(dimensions)
+            return self._by_bits(dimensions)
         return ExactGroup(dimensions)
+
+    def _by_bits(self, dimensions: int) -> BitsGroup:
+        """An empty group that is searched by bits."""
+        return BitsGroup(dimensions)
 
     def _settled(self, group: Group) -> Group:
         """Once searched by bits, a group stays so: what shrinks may grow again."""
         small = len(group.rows) < self._large or group.dimensions < self._wide
         if small or not isinstance(group, ExactGroup):
             return group
-        grown = BitsGroup(group.dimensions)
+        grown = self._by_bits(group.dimensions)
         grown.put(list(group.rows), list(group.halves()))
         return grown
 
@@ -111,7 +123,7 @@ class _Segment(NamedTuple):
         self.words[:, start:end] = words
 
 
-class _View(NamedTuple):
+class BitsView(NamedTuple):
     """A group as it was at one moment. What it points to is only ever appended to."""
 
     segments: tuple[_Segment, ...]
@@ -122,42 +134,60 @@ class _View(NamedTuple):
 
     def nearest(self, unit: Vector, k: int, floor: float) -> tuple[Near, ...]:
         """The `k` nearest among those that differ in the fewest bits."""
-        distances = self._distances(packed((unit > self.centre)[None]))
-        alive = self.size - len(self.dead)
+        return self.ranked(self.closest(unit, max(CANDIDATES, 2 * k)), unit, k, floor)
+
+    def closest(self, unit: Vector, count: int, first: int = 0) -> Rows:
+        """Living rows that differ in the fewest bits: so many, and all that equal the last.
+
+        Args:
+            unit: The vector asked for.
+            count: How many, 1 or more.
+            first: The row to begin with.
+        """
+        dead = np.compress(self.dead >= first, self.dead) - first
+        alive = self.size - first - len(dead)
         if not alive:
+            return np.empty(0, dtype=np.int64)
+        distances = self._distances(packed((unit > self.centre)[None]), first)
+        distances[dead] = _FAR
+        return lowest(distances, min(alive, count)) + first  # so none that is dead
+
+    def ranked(self, rows: Rows, unit: Vector, k: int, floor: float) -> tuple[Near, ...]:
+        """The `k` nearest of some ascending rows, by their similarities."""
+        if not len(rows):
             return ()
-        rows = lowest(distances, min(alive, max(_CANDIDATES, 2 * k)))  # so none that is dead
         rows = self._highest(rows, unit, k)
         return best(self.ids, rows, self._similarities(rows, unit), k, floor)
 
-    def _distances(self, asked: Words) -> Distances:
-        distances = np.empty(self.size, dtype=np.uint16)
-        for number, segment in enumerate(self.segments):
-            part = distances[number * _SEGMENT : (number + 1) * _SEGMENT]
-            differing(segment.words[:, : len(part)], asked, part)
-        if len(self.dead):
-            distances[self.dead] = _FAR
+    def read(self, rows: Rows) -> Iterator[tuple[Halves, Vector]]:
+        """The vectors of some ascending rows as they are stored, and their lengths, in pieces."""
+        for start in range(0, len(rows), _PIECE):
+            for segment, own in _split(self.segments, rows[start : start + _PIECE]):
+                yield segment.halves[own], segment.lengths[own]
+
+    def _distances(self, asked: Words, first: int) -> Distances:
+        distances = np.empty(self.size - first, dtype=np.uint16)
+        done = 0
+        while done < len(distances):
+            number, row = divmod(first + done, _SEGMENT)
+            part = distances[done : done + _SEGMENT - row]
+            differing(self.segments[number].words[:, row : row + len(part)], asked, part)
+            done += len(part)
         return distances
 
     def _highest(self, rows: Rows, unit: Vector, k: int) -> Rows:
         """The rows of the `k` highest products, with those that are lower by rounding at most."""
         if len(rows) <= k:
             return rows
-        scores = np.concatenate([wide @ unit / lengths for wide, lengths in self._read(rows)])
+        scores = np.concatenate([widened(own) @ unit / lengths for own, lengths in self.read(rows)])
         least = np.partition(scores, len(rows) - k)[len(rows) - k]
         return np.compress(scores >= least - _SLACK, rows)
-
-    def _read(self, rows: Rows) -> Iterator[tuple[Matrix, Vector]]:
-        """The vectors of some rows and their lengths, piece by piece."""
-        for start in range(0, len(rows), _PIECE):
-            for segment, own in _split(self.segments, rows[start : start + _PIECE]):
-                yield _widened(segment.halves[own]), segment.lengths[own]
 
     def _similarities(self, rows: Rows, unit: Vector) -> Similarities:
         """Cosines of some rows, −1 to 1, each summed in one order wherever the row lies."""
         found = [
-            np.multiply(wide, unit, dtype=np.float64).sum(axis=1) / lengths
-            for wide, lengths in self._read(rows)
+            np.multiply(widened(own), unit, dtype=np.float64).sum(axis=1) / lengths
+            for own, lengths in self.read(rows)
         ]
         similarities: Similarities = np.clip(np.concatenate(found), -1.0, 1.0)
         return similarities
@@ -169,6 +199,9 @@ class BitsGroup(Group):
     The centre is the mean of some of the vectors first put. Many models place all texts within a
     narrow cone, where about zero most signs would be the same for all of them.
     """
+
+    bits: BitsView
+    """What lookups see; a subclass may show them more."""
 
     def __init__(self, dimensions: int) -> None:
         super().__init__(dimensions)
@@ -186,8 +219,9 @@ class BitsGroup(Group):
             self._centre = _middle(sample, self.dimensions)
         return super().put(ids, vectors, which)
 
-    def _seen(self, ids: list[str], size: int, dead: Rows) -> _View:
-        return _View(tuple(self._segments), self._centre, ids, size, dead)
+    def _seen(self, ids: list[str], size: int, dead: Rows) -> View:
+        self.bits = BitsView(tuple(self._segments), self._centre, ids, size, dead)
+        return self.bits
 
     def _write(self, start: int, halves: Halves, wide: Matrix, lengths: Vector) -> None:
         words = packed(wide / lengths[:, None] > self._centre)
@@ -219,14 +253,19 @@ class BitsGroup(Group):
 
 
 def _middle(vectors: Sequence[Any], dimensions: int) -> Vector:
-    """The mean direction of those that have one; shortened where they lie close together."""
-    fitting = [vector for vector in vectors if len(vector) == dimensions]
-    wide = np.array(fitting, dtype=np.float64).reshape(-1, dimensions)
-    lengths = np.sqrt((wide * wide).sum(axis=1))
-    good = np.isfinite(lengths) & (lengths > 0.0)
-    if not good.any():
-        return np.zeros(dimensions, dtype=np.float32)
-    middle: Vector = (wide[good] / lengths[good, None]).mean(axis=0).astype(np.float32)
+    """The mean direction of those that have one; shortened where they lie close together.
+
+    One by one: the room that all of them take at once would stay with the process.
+    """
+    total, count = np.zeros(dimensions), 0
+    for vector in vectors:
+        if len(vector) == dimensions:
+            wide = np.asarray(vector, dtype=np.float64)
+            length = float(np.sqrt(wide @ wide))
+            if 0.0 < length < np.inf:
+                total += wide / length
+                count += 1
+    middle: Vector = (total / max(1, count)).astype(np.float32)
     length = float(np.sqrt(middle @ middle))
     return middle * np.float32(_INWARD / length) if length > _INWARD else middle
 
@@ -249,7 +288,7 @@ def _gathered(segments: Sequence[_Segment], rows: Rows) -> _Segment:
     return _Segment(np.concatenate(halves), np.concatenate(lengths), np.concatenate(words, axis=1))
 
 
-def _widened(halves: Halves) -> Matrix:
+def widened(halves: Halves) -> Matrix:
     """Finite float16 numbers as float32, exactly, in a quarter of the time that a cast takes.
 
     A half number's bits, moved up by 13, are those of the same number with an exponent that is

@@ -8,6 +8,7 @@ it was at one moment, which later changes leave alone.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from array import array
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -26,8 +27,8 @@ Rows = np.ndarray[tuple[int], np.dtype[np.int64]]
 Halves = np.ndarray[tuple[int, int], np.dtype[np.float16]]
 Similarities = np.ndarray[tuple[int], np.dtype[np.float64]]
 
-_CHUNK = 1_024
-"""Vectors taken in at once: bounds the memory of what is computed on the way."""
+_CHUNK = 64
+"""Vectors taken in at once: the room for what is computed on the way stays with the process."""
 
 
 class View(Protocol):
@@ -95,15 +96,16 @@ class Group(ABC):
         self._reserve(before + len(places))
         for start in range(0, len(places), _CHUNK):
             some = places[start : start + _CHUNK]
-            self._take([ids[n] for n in some], [vectors[n] for n in some])
+            self._take([ids[n] for n in some], _chosen(vectors, some))
         return len(places) - (len(self._ids) - before)
 
     def _take(self, ids: Sequence[str], vectors: Sequence[Any]) -> None:
         fitting = [n for n, vector in enumerate(vectors) if len(vector) == self.dimensions]
         if not fitting:
             return
-        halves = np.concatenate([vectors[n] for n in fitting]).astype(np.float16, copy=False)
-        halves = halves.reshape(len(fitting), self.dimensions)
+        if len(fitting) < len(vectors):
+            vectors = _chosen(vectors, fitting)
+        halves = np.asarray(vectors).astype(np.float16, copy=False)
         wide = halves.astype(np.float32)
         # Each row is summed by itself, so equal vectors have equal lengths wherever they lie.
         lengths: Vector = np.sqrt(np.einsum("ij,ij->i", wide, wide))
@@ -114,7 +116,8 @@ class Group(ABC):
         self._write(start, halves, wide, lengths)
         for row, place in enumerate(good.tolist(), start):
             entry = ids[fitting[place]]
-            self.remove(entry)  # an id that comes twice: the later one stands
+            if entry in self.rows:
+                self.remove(entry)  # an id that comes twice: the later one stands
             self.rows[entry] = row
             self._ids.append(entry)
 
@@ -124,6 +127,13 @@ class Group(ABC):
         self._ids = [entry for entry, _ in living]
         self._dead = []
         self.rows = {entry: row for row, entry in enumerate(self._ids)}
+
+
+def _chosen(vectors: Any, places: Sequence[int]) -> Any:
+    """Some of many vectors: all at once, where they lie in one array."""
+    if isinstance(vectors, np.ndarray):
+        return vectors[places]
+    return [vectors[n] for n in places]
 
 
 class FollowingIndex(ABC):
@@ -208,9 +218,11 @@ class FollowingIndex(ABC):
         for name, entry in changes.removed:
             if name in groups:
                 groups[name].remove(entry)
-        arrived: dict[str, list[int]] = {}
+        arrived: dict[str, array[int]] = {}
         for number, name in enumerate(changes.groups):
-            arrived.setdefault(name, []).append(number)
+            if name not in arrived:
+                arrived[name] = array("q")
+            arrived[name].append(number)
         for name, which in arrived.items():
             for number in which if name in groups else ():
                 groups[name].remove(changes.ids[number])

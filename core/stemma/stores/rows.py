@@ -27,6 +27,7 @@ from stemma.stores.text import ESCAPE, SEPARATOR, Damaged, escape, unescape
 __all__ = [
     "Half",
     "half",
+    "intact",
     "pack",
     "pack_lineage",
     "pack_vector",
@@ -288,14 +289,21 @@ def unpack_vector(row: Sequence[Any]) -> tuple[str, str, Half]:
     Raises:
         Damaged: The row is not what was written.
     """
+    if not intact(row):
+        raise Damaged
+    name, group, data, _ = row
+    return unescape(name), unescape(group), np.frombuffer(data, dtype="<f2")
+
+
+def intact(row: Sequence[Any]) -> bool:
+    """Whether a row of a vector is what was written."""
     name, group, data, written = row
     try:
-        if written != _vector_sum(name, group, data):
-            raise Damaged
-        return unescape(name), unescape(group), np.frombuffer(data, dtype="<f2")
-    except (TypeError, ValueError, AttributeError) as error:
-        raise Damaged from error
+        return bool(written == _vector_sum(name, group, data))
+    except (TypeError, ValueError, AttributeError):
+        return False
 
 
 def _vector_sum(id: str, group: str, data: bytes) -> int:
-    return zlib.crc32(data, zlib.crc32(f"{id}{SEPARATOR}{group}".encode("utf-8", "surrogatepass")))
+    texts = id + SEPARATOR + group  # which fails for anything but texts
+    return zlib.crc32(data, zlib.crc32(texts.encode("utf-8", "surrogatepass")))

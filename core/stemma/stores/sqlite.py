@@ -175,6 +175,8 @@ class SqliteStore:
             rebuild = 0 < after < forgotten
             start = 0 if rebuild else after
             ids, groups, vectors = gather(cursor, start)
+            if start == 0:  # what was read now is in the index, and not read again from here
+                cursor.execute("PRAGMA shrink_memory")
             removed = fetch(cursor, _REMOVED, (start,)) if start else []
             return Changes(
                 ids=ids,

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from stemma.errors import StoreUnavailable
-from stemma.stores.disk import settle
+from stemma.files import settle
 from stemma.stores.sqlite_schema import ticks
 
 try:

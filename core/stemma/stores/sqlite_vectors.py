@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import sqlite3
+from array import array
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
 
-from stemma.stores.rows import Half, unpack_vector
+from stemma.stores.rows import Half, intact
 from stemma.stores.sqlite_pages import lenient
-from stemma.stores.text import Damaged
+from stemma.stores.text import unescape
 
 __all__ = ["gather"]
 
@@ -38,16 +38,18 @@ def gather(cursor: sqlite3.Cursor, after: int) -> tuple[list[str], list[str], Se
 def _gather(rows: Iterable[Any]) -> tuple[list[str], list[str], Sequence[Half]]:
     ids: list[str] = []
     groups: list[str] = []
-    ends = [0]
     known: dict[str, str] = {}
+    ends = array("q", [0])
     data = bytearray()
     for row in rows:
-        with suppress(Damaged):
-            name, group, vector = unpack_vector(row)
-            ids.append(name)
-            groups.append(known.setdefault(group, group))
-            data += row[2]
-            ends.append(ends[-1] + len(vector))
+        if intact(row):
+            name, group, vector, _ = row
+            ids.append(unescape(name))
+            if group not in known:
+                known[group] = unescape(group)
+            groups.append(known[group])
+            data += vector
+            ends.append(len(data) // 2)
     numbers = np.frombuffer(data, dtype="<f2")
     widths = set(np.diff(ends).tolist())
     if len(widths) == 1:

@@ -15,14 +15,13 @@ import secrets
 import time
 import zlib
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from stemma.errors import StoreError, StoreUnavailable
+from stemma.files import write_whole
 from stemma.selector import Selector
-from stemma.stores.disk import settle
 from stemma.stores.protocol import Judgement
 from stemma.stores.text import escape, unescape
 
@@ -99,18 +98,9 @@ class Outbox:
             StoreUnavailable: It cannot be written; do not count on its being kept.
         """
         name = f"{time.time_ns():020}-{next(self._numbers):06}-{secrets.token_hex(8)}"
-        aside = self._path / f".{name}"
         try:
-            handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(handle, "w", encoding="ascii") as file:
-                file.write(_text(note))
-                file.flush()
-                os.fsync(file.fileno())
-            aside.rename(self._path / f"{name}{_END}")
-            settle(self._path)
+            write_whole(self._path / f"{name}{_END}", [_text(note).encode("ascii")])
         except OSError as error:
-            with suppress(OSError):
-                aside.unlink(missing_ok=True)
             raise self._broken(error) from error
 
     def notes(self) -> list[tuple[str, Note]]:
