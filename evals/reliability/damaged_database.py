@@ -164,7 +164,10 @@ def _judged(path: Path, files: Files, found: _Found) -> Iterator[str]:
     """The promises that were broken, seen from outside."""
     yield from found.broken
     header = files[""][:100]
-    ours = header.startswith(b"SQLite") and int.from_bytes(header[68:72], "big") == APPLICATION
+    ours = (
+        header.startswith(b"SQLite format 3\x00")
+        and int.from_bytes(header[68:72], "big") == APPLICATION
+    )
     if found.refused and (ours or "-stemma" in files) and found.refused != "SchemaTooNew":
         yield REFUSED
     known = not header or ours or "-stemma" in files
