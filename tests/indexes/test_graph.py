@@ -377,3 +377,13 @@ def test_refuses_a_graph_before_bits():
     """A group with a graph has bits, too."""
     with pytest.raises(UsageError, match="4096"):
         GraphIndex(beyond=4_095)
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("first", ["usearch.index", "onnxruntime"])
+def test_the_library_and_the_local_model_s_live_in_one_process(first: str):
+    """Whichever is loaded first: one that shows its own symbols to the other ends the process."""
+    names = sorted(("usearch.index", "onnxruntime"), key=lambda name: name != first)
+    script = "\n".join(f"import {name}" for name in names)
+    ran = subprocess.run([sys.executable, "-c", script], check=False, capture_output=True)
+    assert ran.returncode == 0, ran.stderr

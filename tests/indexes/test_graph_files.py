@@ -210,7 +210,7 @@ def test_a_graph_that_cannot_be_saved_serves_all_the_same(tmp_path, log, asked, 
     assert index._groups["g"].placed is not None
 
 
-STEPS = ("os.open", "os.fsync", "pathlib.Path.replace", "stemma.files._settle")
+STEPS = ("os.open", "os.fsync", "pathlib.Path.replace", "stemma.files.settle")
 KILLED = """
 import os, sys
 from importlib import import_module
