@@ -76,7 +76,7 @@ def open(  # noqa: A001 - the name users type: `stemma.open`
         life: How long entries live, by node.
         fail: `"open"`: a fault of the cache is a miss. `"closed"`: it raises `CacheFault`.
         durability: `"normal"`: a crash of the process loses nothing, a power cut may lose the
-            last commits. `"full"`: neither does. For SQLite only.
+            last puts, never a recall. `"full"`: neither loses anything. For SQLite only.
         index: What finds near entries, for this cache alone; by default a `BitsIndex`, which
             scans small groups exactly.
         clock: Where time comes from.

@@ -23,6 +23,7 @@ from stemma.errors import MissingDependency
 __all__ = ["PARTS", "Outcome", "run", "times", "tried"]
 
 PARTS: dict[str, str] = {
+    "damaged_database": "damaged copies of a filled SQLite database, opened and used",
     "disk_full": "a disk that fills up under a cache, and is given room again",
     "io_errors": "an error at the n-th call to the file system, for every n, on SQLite",
     "power_cuts": "loss of power at any moment of a history, on SQLite",

@@ -8,6 +8,7 @@ from evals import reliability
 
 PACKAGE = Path(reliability.__file__).parent
 SHORT: dict[str, float] = {
+    "damaged_database": 0.055,
     "disk_full": 0.1,
     "io_errors": 0.01,
     "power_cuts": 0.06,

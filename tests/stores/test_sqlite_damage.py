@@ -161,6 +161,28 @@ def test_orphans_are_removed(path: Path):
     store.close()
 
 
+def test_an_index_that_differs_from_its_table_is_made_anew(path: Path):
+    """Else a recall would not find what is there, and a check would mend the same for ever."""
+    store = SqliteStore(path)
+    put_one(store, entry("a"))
+    store.close()
+    other = sqlite3.connect(path)
+    statement = "SELECT rootpage FROM sqlite_schema WHERE name = 'entries_by_tenant'"
+    ((page,),) = other.execute(statement).fetchall()
+    other.close()
+    data = path.read_bytes()
+    start = (page - 1) * 4096
+    cell = data[start : start + 4096].replace(b"acme", b"acmf")
+    path.write_bytes(data[:start] + cell + data[start + 4096 :])
+    store = SqliteStore(path)
+    assert len(store.recall(Selector(tenant="acme"), now=NOW, dry_run=True)) == 0
+    (line,) = store.check()
+    assert "made anew" in line
+    assert store.check() == ()
+    assert len(store.recall(Selector(tenant="acme"), now=NOW)) == 1
+    store.close()
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_a_damaged_file_gives_errors_of_ours_and_no_wrong_entry(tmp_path: Path, seed: int):
     """Random bytes of the file are changed: what is still given is what was put."""

@@ -36,9 +36,7 @@ def look_through(cursor: sqlite3.Cursor, pages: SqlitePages) -> Iterator[str]:
     Raises:
         Damaged: Not only records are damaged, but the file that holds them.
     """
-    (line,) = cursor.execute("PRAGMA quick_check(1)").fetchone()
-    if line != "ok":
-        raise Damaged(line)
+    yield from _mend_indexes(cursor)
     damaged = _damaged_entries(cursor)
     if damaged:
         pages.state.sequence += 1
@@ -63,6 +61,21 @@ def look_through(cursor: sqlite3.Cursor, pages: SqlitePages) -> Iterator[str]:
     missing = _restore_edges(cursor)
     if missing:
         yield f"{missing} edges were missing from the tables that a recall follows: restored"
+
+
+def _mend_indexes(cursor: sqlite3.Cursor) -> Iterator[str]:
+    """Make SQLite's indexes anew where they do not say what their tables say."""
+    (line,) = cursor.execute("PRAGMA integrity_check(1)").fetchone()
+    if line == "ok":
+        return
+    (worse,) = cursor.execute("PRAGMA quick_check(1)").fetchone()
+    if worse != "ok":
+        raise Damaged(worse)
+    try:
+        cursor.execute("REINDEX")
+    except sqlite3.IntegrityError as error:
+        raise Damaged(line) from error
+    yield f"indexes that differed from their tables: made anew ({line})"
 
 
 def _damaged_entries(cursor: sqlite3.Cursor) -> list[str]:
