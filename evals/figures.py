@@ -37,12 +37,13 @@ _STYLE: dict[Any, Any] = {
     "legend.frameon": False,
 }
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#555555")  # told apart by everybody
+_NONE = dict.fromkeys(("Date", "Creator", "Format", "Type"))
 _VERSIONS = ("python", "numpy", "sqlite")
 
 
 def growth(told: Told) -> Figure:
     """Times, the start, and bytes an entry, by the number of entries."""
-    levels = told["results"]["growth"]["levels"]
+    levels = told["results"]["growth"]["measured"]["levels"]
     entries = [level["entries"] for level in levels]
     figure = Figure(figsize=(11, 3.6), layout="constrained")
     calls, start, sizes = figure.subplots(1, 3)
@@ -81,7 +82,7 @@ def growth(told: Told) -> Figure:
 
 def throughput(told: Told) -> Figure:
     """Gets and puts a second, by the number of processes."""
-    part = told["results"]["throughput"]
+    part = told["results"]["throughput"]["measured"]
     names = {
         "memory": "memory (threads)",
         "sqlite": "SQLite",
@@ -113,7 +114,7 @@ def draw(told: Told, folder: Path) -> list[Path]:
         if name in told["results"]:
             files.append(folder / f"{name}.svg")
             with mpl.rc_context(_STYLE):
-                figure(told).savefig(files[-1], metadata={"Date": None, "Title": name})
+                figure(told).savefig(files[-1], metadata=_NONE)
     return files
 
 

@@ -53,7 +53,7 @@ def run(*, size: float, seed: int, out: Console, part: str | None = None) -> dic
         with out.status(f"{name}: {PARTS[name]}"):
             found = measured(name, size=size, seed=seed)
         results[name] = {
-            **found.details,
+            "measured": dict(found.details),
             "figures": [{**asdict(figure), "met": figure.met} for figure in found.figures],
             "seconds": time.perf_counter() - began,
         }

@@ -36,8 +36,10 @@ def told() -> dict:
         "machine": {"processor": "A processor", "cores": 2},
         "versions": {"python": "3.11.7", "numpy": "2.4.6", "sqlite": "3.40.1"},
         "results": {
-            "growth": {"levels": levels},
-            "throughput": {"workers": [1, 2, 4], "stores": {"memory": rates, "sqlite": rates}},
+            "growth": {"measured": {"levels": levels}},
+            "throughput": {
+                "measured": {"workers": [1, 2, 4], "stores": {"memory": rates, "sqlite": rates}}
+            },
         },
     }
 

@@ -154,12 +154,15 @@ def test_a_target_is_met_at_its_bound():
 
 @pytest.mark.parametrize(("size", "said"), [(1.0, True), (0.5, False)])
 def test_a_missed_target_is_said_at_the_full_size_alone(monkeypatch, size, said):
-    slow = Measured(figures=[Figure(what="it", value=2, unit="s", at_most=1)], details={})
+    slow = Measured(
+        figures=[Figure(what="it", value=2, unit="s", at_most=1)], details={"seconds": 2}
+    )
     monkeypatch.setattr(speed, "measured", lambda *_, **__: slow)
     out = Console(record=True, quiet=False, width=200)
     told = speed.run(size=size, seed=0, out=out, part="put")
     assert ("missed" in out.export_text()) is said
     assert told["put"]["figures"][0]["met"] is False
+    assert told["put"]["measured"] == {"seconds": 2}
 
 
 def test_a_nearest_entry_that_was_not_found_is_counted():
