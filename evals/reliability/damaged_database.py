@@ -33,7 +33,7 @@ from stemma.stores.sqlite_schema import APPLICATION
 __all__ = ["run", "spoil", "use"]
 
 COPIES = 200
-QUESTIONS = 100
+QUESTIONS = 60
 DOCUMENTS = 10
 PATIENCE = 10.0
 """Seconds after which a process hangs."""
@@ -140,7 +140,9 @@ class _Users:
         self._process = self._begun()
 
     def _begun(self) -> Process:
-        return self._running.enter_context(Process(*self._command))
+        process = self._running.enter_context(Process(*self._command))
+        process.hear()  # that it has loaded everything
+        return process
 
     def use(self, path: Path) -> _Found:
         """Have a copy used."""
@@ -149,9 +151,10 @@ class _Users:
         heard = self._process.hear(PATIENCE)
         if heard:
             return _Found(*json.loads(heard))
+        broken = DIED if time.monotonic() - began < PATIENCE else HUNG
         self._running.close()
         self._process = self._begun()
-        return _Found(broken=[DIED if time.monotonic() - began < PATIENCE else HUNG])
+        return _Found(broken=[broken])
 
     def __enter__(self) -> Self:
         return self
@@ -236,6 +239,7 @@ def _opened(path: Path) -> stemma.Cache:
 def use(known: str) -> None:
     """Use the copies named on standard input, and say what came of each, as JSON."""
     filling = Filling(*json.loads(Path(known).read_text(encoding="utf-8")))
+    say("ready")
     for line in sys.stdin:
         say(json.dumps(_used(Path(line.strip()), filling)))
 
