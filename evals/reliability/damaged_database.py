@@ -29,6 +29,7 @@ from stemma.entry import Source
 from stemma.errors import StoreError
 from stemma.outcome import Hit
 from stemma.stores.sqlite_schema import APPLICATION
+from stemma.testing import ManualClock
 
 __all__ = ["run", "spoil", "use"]
 
@@ -230,7 +231,8 @@ def _question(number: int) -> str:
 
 
 def _opened(path: Path) -> stemma.Cache:
-    return stemma.open(path, tenant="acme", embedder="hashing", threshold=0.6)
+    clock = ManualClock()  # the same times in every run
+    return stemma.open(path, tenant="acme", embedder="hashing", threshold=0.6, clock=clock)
 
 
 # ------------------------------------------------------------ in the processes that may die
