@@ -29,11 +29,12 @@ from stemma.entry import Source
 from stemma.errors import StoreError
 from stemma.outcome import Hit
 from stemma.stores.sqlite_schema import APPLICATION
+from stemma.testing import ManualClock
 
 __all__ = ["run", "spoil", "use"]
 
 COPIES = 200
-QUESTIONS = 100
+QUESTIONS = 60
 DOCUMENTS = 10
 PATIENCE = 10.0
 """Seconds after which a process hangs."""
@@ -140,7 +141,9 @@ class _Users:
         self._process = self._begun()
 
     def _begun(self) -> Process:
-        return self._running.enter_context(Process(*self._command))
+        process = self._running.enter_context(Process(*self._command))
+        process.hear()  # that it has loaded everything
+        return process
 
     def use(self, path: Path) -> _Found:
         """Have a copy used."""
@@ -149,9 +152,10 @@ class _Users:
         heard = self._process.hear(PATIENCE)
         if heard:
             return _Found(*json.loads(heard))
+        broken = DIED if time.monotonic() - began < PATIENCE else HUNG
         self._running.close()
         self._process = self._begun()
-        return _Found(broken=[DIED if time.monotonic() - began < PATIENCE else HUNG])
+        return _Found(broken=[broken])
 
     def __enter__(self) -> Self:
         return self
@@ -227,7 +231,8 @@ def _question(number: int) -> str:
 
 
 def _opened(path: Path) -> stemma.Cache:
-    return stemma.open(path, tenant="acme", embedder="hashing", threshold=0.6)
+    clock = ManualClock()  # the same times in every run
+    return stemma.open(path, tenant="acme", embedder="hashing", threshold=0.6, clock=clock)
 
 
 # ------------------------------------------------------------ in the processes that may die
@@ -236,6 +241,7 @@ def _opened(path: Path) -> stemma.Cache:
 def use(known: str) -> None:
     """Use the copies named on standard input, and say what came of each, as JSON."""
     filling = Filling(*json.loads(Path(known).read_text(encoding="utf-8")))
+    say("ready")
     for line in sys.stdin:
         say(json.dumps(_used(Path(line.strip()), filling)))
 

@@ -14,7 +14,6 @@ from evals.reliability.shim import File, FileSystem
 __all__ = ["KINDS", "Failing", "Fault"]
 
 _EIO: Mapping[str, int] = {
-    "open": apsw.SQLITE_CANTOPEN,
     "read": apsw.SQLITE_IOERR_READ,
     "write": apsw.SQLITE_IOERR_WRITE,
     "sync": apsw.SQLITE_IOERR_FSYNC,
@@ -26,7 +25,7 @@ _EIO: Mapping[str, int] = {
 }
 
 KINDS: Mapping[str, Mapping[str, int]] = {
-    "I/O error": {name: code for name, code in _EIO.items() if name != "open"},
+    "I/O error": _EIO,
     "cannot open": {"open": apsw.SQLITE_CANTOPEN},
     "disk full": {"write": apsw.SQLITE_FULL},
     "short write": {"write": apsw.SQLITE_FULL},  # half of it is written before

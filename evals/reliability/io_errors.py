@@ -39,7 +39,7 @@ _PROMISES = (
     "recalled entries found",
     "sound files set aside",
     "stores that did not go on afterwards",
-    "damage found by a check",
+    "damage found",
 )
 
 
@@ -191,7 +191,7 @@ class _Caller:
         """What a store that works must not say."""
         fetched = store.get([*self.stored, *self.gone])
         if fetched.damaged:
-            yield "damage found by a check"
+            yield "damage found"
         for name in {*self.stored, *self.gone} - self.unsure:
             one = fetched.entries.get(name)
             if one is not None and name in self.gone:
@@ -279,4 +279,4 @@ def _set_aside(path: Path) -> Iterator[str]:
 
 def _checked(store: SqliteStore | stemma.Cache) -> Iterator[str]:
     if store.check():
-        yield "damage found by a check"
+        yield "damage found"
