@@ -4,6 +4,7 @@ import importlib.util
 import re
 import shlex
 import tomllib
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -87,7 +88,8 @@ def test_what_is_installed_is_us_with_extras_that_exist(words):
 @pytest.mark.parametrize("words", of("python"))
 def test_a_module_that_is_run_exists(words):
     assert words[1] == "-m"
-    named = [words[2], *(f"{words[2]}.{name}" for name in words[3:])]
+    names = takewhile(lambda word: not word.startswith("-"), words[3:])
+    named = [words[2], *(f"{words[2]}.{name}" for name in names)]
     assert all(importlib.util.find_spec(module) for module in named)
 
 
