@@ -355,6 +355,9 @@ class Cache:
 
 def _close(parts: Parts) -> None:
     parts.journal.close()
+    end = getattr(parts.index, "close", None)
+    if end is not None:
+        end()
     if parts.leases is not None:
         parts.leases.close()
     parts.store.close()

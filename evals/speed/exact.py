@@ -145,7 +145,6 @@ def _raw(path: Path, answers: dict[str, list[ChatGeneration]]) -> Callable[[str]
     """The floor: a table of keys and JSON alone, one row read by its key, its JSON decoded."""
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA mmap_size = 1073741824")
     connection.execute("CREATE TABLE answers (id TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID")
     connection.execute("BEGIN")
     connection.executemany(

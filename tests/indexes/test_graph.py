@@ -14,6 +14,7 @@ from evals.speed.vectors import clustered, noisy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import stemma
 from stemma.errors import MissingDependency, UsageError
 from stemma.indexes import graph
 from stemma.indexes.bits import BitsView
@@ -387,3 +388,12 @@ def test_the_library_and_the_local_model_s_live_in_one_process(first: str):
     script = "\n".join(f"import {name}" for name in names)
     ran = subprocess.run([sys.executable, "-c", script], check=False, capture_output=True)
     assert ran.returncode == 0, ran.stderr
+
+
+def test_a_cache_that_is_closed_closes_its_index():
+    """No thread of it goes on."""
+    index = GraphIndex(beyond=4_096)
+    stemma.open(":memory:", tenant="me", embedder=None, index=index).close()
+    index._beside.ask("g", lambda: pytest.fail("made a graph for nobody"))
+    assert index.ready(1)
+    assert index._beside._thread is None

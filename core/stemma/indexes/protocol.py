@@ -23,7 +23,8 @@ class Near:
 class Index(Protocol):
     """Finds near entries of one group.
 
-    `exact` says whether `nearest` gives the provably nearest entries, or may miss some.
+    `exact` says whether `nearest` gives the provably nearest entries, or may miss some. Where it
+    has a `close`, that is called when its cache is closed.
     """
 
     exact: bool
