@@ -9,6 +9,8 @@ import pytest
 
 from stemma.codec import MAX_PAYLOAD
 from stemma.errors import StoreError
+from stemma.lineage.validity import judge
+from stemma.scope import Labels
 from stemma.selector import Selector
 from stemma.stores.sqlite import SqliteStore
 from stemma.testing.builders import NOW, entry, put_one, source, vector
@@ -214,4 +216,36 @@ def test_a_damaged_file_gives_errors_of_ours_and_no_wrong_entry(tmp_path: Path, 
             use()
         except StoreError:
             continue
+    store.close()
+
+
+HIDDEN = {
+    "source": ("UPDATE source_edges SET child = 'x' WHERE child = 'a'", Selector(source="doc-1")),
+    "element": (
+        "UPDATE source_edges SET element = 'x' WHERE element = 'doc-1'",
+        Selector(source="doc-1"),
+    ),
+    "tag": ("UPDATE labels SET value = 'x' WHERE value = 't'", Selector(tag="t")),
+    "writer": ("DELETE FROM labels WHERE name = 'writer'", Selector(writer="w")),
+    "both": ("DELETE FROM labels WHERE name = 'tag'", Selector(tag="t", tenant="acme")),
+}
+
+
+@pytest.mark.parametrize("kind", HIDDEN)
+def test_what_damage_hid_from_a_recall_is_not_served(path: Path, kind: str):
+    """What a recall goes by has no checksum; what a reader compares with the recalls has one."""
+    statement, selector = HIDDEN[kind]
+    labels = Labels(tags=("t",), writer="w")
+    store = SqliteStore(path)
+    parent = put_one(store, entry("a", labels=labels), sources=[source()])
+    put_one(store, entry("b"), parents=[parent])
+    put_one(store, entry("c", labels=Labels(tags=("u",))), sources=[source("doc-2")])
+    alter(path, statement)
+    store.recall(selector, now=NOW)
+    assert "a" in store.get(["a"]).entries
+    for name in ("a", "b"):
+        assert judge(name, store.ancestry(name), NOW).detail == "parent a was taken back"
+    assert judge("c", store.ancestry("c"), NOW).reason is None
+    again = put_one(store, entry("a", labels=labels), sources=[source()], since=store.sequence())
+    assert judge("a", store.ancestry(again.id), NOW).reason is None
     store.close()

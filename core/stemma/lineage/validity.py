@@ -41,6 +41,8 @@ def judge(id: str, ancestry: Ancestry, now: float) -> Validity:
             continue
         seen.add(current)
         entry = ancestry.entries.get(current)
+        if current in ancestry.overlooked:
+            return _invalid(current, "was taken back")
         failed = _own(entry, current == id, now) or (entry and _sources(entry, ancestry))
         if entry is None or failed:
             return failed or _invalid(current, "is gone")

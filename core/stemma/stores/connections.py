@@ -369,7 +369,7 @@ class Connections:
     def _connection(self) -> sqlite3.Connection:
         try:
             connection = self._make(str(self.path), self._timeout)
-        except sqlite3.Error as error:
+        except FAULTS as error:
             raise _explain(error, self.path) from error
         try:
             connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_BYTES)
@@ -381,7 +381,7 @@ class Connections:
             connection.execute("PRAGMA temp_store = MEMORY")
             connection.execute("PRAGMA cell_size_check = ON")
             connection.execute("PRAGMA trusted_schema = OFF")
-        except sqlite3.Error as error:
+        except FAULTS as error:
             connection.close()
             raise _explain(error, self.path) from error
         return connection

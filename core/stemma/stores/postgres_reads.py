@@ -13,7 +13,7 @@ from stemma.selector import Selector
 from stemma.stores.postgres_rows import ROW, VECTOR, escaped, state_of, vectors_of, where
 from stemma.stores.postgres_steps import COMMIT, Say, Steps
 from stemma.stores.protocol import Ancestor, Ancestry, Changes, Fetched, edge_sources
-from stemma.stores.rows import Half, unpack, unpack_ancestor, unpack_lineage
+from stemma.stores.rows import Half, ancestor, unpack, unpack_derived, unpack_lineage
 from stemma.stores.text import Damaged, escape, unescape
 
 __all__ = [
@@ -85,8 +85,8 @@ def ancestry(id: str) -> Steps[Ancestry | None]:
     read: dict[str, Ancestor] = {}
     for *row, record in rows:
         with suppress(Damaged):
-            ancestor = unpack_ancestor(row, record)
-            read[ancestor.id] = ancestor
+            one = ancestor(*unpack_derived(row, record))
+            read[one.id] = one
     found = _above(id, read)
     sources = edge_sources([one.lineage for one in found.values()])
     vouched = {(s.owner, s.index, s.chunk) for s in sources if s.index}

@@ -103,11 +103,14 @@ class Ancestry:
             not empty): the content hash that this owner's index last vouched for, keyed by
             (owner, index, chunk).
         epoch: The store's epoch at reading.
+        overlooked: Which of the entries a recall since their puts covers: they are there only
+            because what the recall went by was damaged.
     """
 
     entries: Mapping[str, Ancestor]
     current: Mapping[tuple[str, str, str], str]
     epoch: int
+    overlooked: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

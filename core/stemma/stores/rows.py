@@ -26,13 +26,14 @@ from stemma.stores.text import ESCAPE, SEPARATOR, Damaged, escape, unescape
 
 __all__ = [
     "Half",
+    "ancestor",
     "half",
     "intact",
     "pack",
     "pack_lineage",
     "pack_vector",
     "unpack",
-    "unpack_ancestor",
+    "unpack_derived",
     "unpack_lineage",
     "unpack_vector",
 ]
@@ -266,20 +267,25 @@ def pack_vector(id: str, group: str, vector: Vector) -> tuple[str, str, bytes, i
     return escape(id), escape(group), data, _vector_sum(escape(id), escape(group), data)
 
 
-def unpack_ancestor(row: Sequence[Any], record: str | None) -> Ancestor:
-    """What is asked of an entry above another: of its row, and of its lineage's line, if any.
+def unpack_derived(row: Sequence[Any], record: str | None) -> tuple[Entry, Lineage]:
+    """An entry with what it was built from: of its row, and of its lineage's line, if any.
 
     Raises:
         Damaged: The row or the line is not what was written.
     """
     entry, total = unpack(row)
+    return entry, unpack_lineage("" if record is None else record, total)
+
+
+def ancestor(entry: Entry, lineage: Lineage) -> Ancestor:
+    """What is asked of an entry above another."""
     return Ancestor(
         id=entry.id,
         value=entry.value,
         made=entry.made,
         expires=entry.expires,
         verdict=entry.verdict,
-        lineage=unpack_lineage("" if record is None else record, total),
+        lineage=lineage,
     )
 
 

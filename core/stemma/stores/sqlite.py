@@ -27,7 +27,6 @@ from stemma.selector import Selector
 from stemma.stores import sqlite_check, sqlite_journal, sqlite_recall
 from stemma.stores.connections import FAULTS, Connect, Connections, Durability, connect
 from stemma.stores.protocol import (
-    Ancestor,
     Ancestry,
     Changes,
     Count,
@@ -37,7 +36,14 @@ from stemma.stores.protocol import (
     Serving,
     edge_sources,
 )
-from stemma.stores.rows import Half, unpack, unpack_ancestor, unpack_lineage, unpack_vector
+from stemma.stores.rows import (
+    Half,
+    ancestor,
+    unpack,
+    unpack_derived,
+    unpack_lineage,
+    unpack_vector,
+)
 from stemma.stores.rules import admit, judge
 from stemma.stores.sqlite_pages import ROW, SqlitePages, fetch, lenient, where, whole
 from stemma.stores.sqlite_schema import APPLICATION
@@ -154,18 +160,27 @@ class SqliteStore:
     def ancestry(self, id: str) -> Ancestry | None:
         """See `Store.ancestry`. An ancestor that is damaged is none."""
         with self._connections.reading() as cursor:
-            found: dict[str, Ancestor] = {}
+            found: dict[str, tuple[Entry, Lineage]] = {}
             waiting = {id}
             while waiting:
-                level = _ancestors(cursor, waiting)
+                level = _derived(cursor, waiting)
                 found |= level
-                above = {edge.parent for one in level.values() for edge in one.lineage.parents}
+                above = {edge.parent for _, lineage in level.values() for edge in lineage.parents}
                 waiting = above - found.keys()
             if id not in found:
                 return None
-            (epoch,) = whole(cursor.execute("SELECT epoch FROM meta").fetchone())
-            current = _current(cursor, [one.lineage for one in found.values()])
-            return Ancestry(entries=found, current=current, epoch=epoch)
+            epoch, recalled = whole(cursor.execute("SELECT epoch, recalled FROM meta").fetchone())
+            return Ancestry(
+                entries={name: ancestor(*one) for name, one in found.items()},
+                current=_current(cursor, [lineage for _, lineage in found.values()]),
+                epoch=epoch,
+                overlooked=frozenset(
+                    entry.id
+                    for entry, lineage in found.values()
+                    if entry.sequence < recalled
+                    and sqlite_recall.overlooked(cursor, entry, lineage)
+                ),
+            )
 
     def changes(self, after: int) -> Changes:
         """See `Store.changes`. A vector that is damaged is none."""
@@ -329,13 +344,13 @@ class SqliteStore:
             self._connections.give(cursor)
 
 
-def _ancestors(cursor: sqlite3.Cursor, ids: set[str]) -> dict[str, Ancestor]:
+def _derived(cursor: sqlite3.Cursor, ids: set[str]) -> dict[str, tuple[Entry, Lineage]]:
     """Those of some entries that exist and are undamaged, with their lineages."""
     found = {}
     for *row, record in fetch(cursor, _WITH_LINEAGE, (json.dumps([escape(one) for one in ids]),)):
         with suppress(Damaged):
-            ancestor = unpack_ancestor(row, record)
-            found[ancestor.id] = ancestor
+            entry, lineage = unpack_derived(row, record)
+            found[entry.id] = (entry, lineage)
     return found
 
 

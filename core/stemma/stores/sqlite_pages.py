@@ -85,10 +85,16 @@ def whole(row: Sequence[Any] | None) -> Sequence[int]:
 
 
 def selectors(rows: list[Any]) -> Iterator[tuple[int, Selector]]:
-    """The recalls of some rows: sequence and selector."""
+    """The recalls of some rows: sequence and selector.
+
+    Raises:
+        Damaged: A row names nothing, or something that is no text.
+    """
     for sequence, *parts in rows:
-        named = zip(_PARTS, parts, strict=True)
-        yield sequence, Selector(**{k: unescape(v) for k, v in named if v is not None})
+        named = {k: unescape(v) for k, v in zip(_PARTS, parts, strict=True) if v is not None}
+        if not named:
+            raise Damaged
+        yield sequence, Selector(**named)
 
 
 class SqlitePages:

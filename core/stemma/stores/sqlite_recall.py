@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterator
 from typing import Any
 
+from stemma.entry import Entry, Lineage
 from stemma.outcome import Recall, Recalled
 from stemma.selector import Selector
 from stemma.stores.sqlite_pages import SqlitePages, fetch, lenient, selectors, where
 from stemma.stores.text import escape, unescape
 
-__all__ = ["gather", "name", "reach", "receipts", "take_back"]
+__all__ = ["gather", "name", "overlooked", "reach", "receipts", "take_back"]
 
 _GOING = "CREATE TEMP TABLE IF NOT EXISTS going (id TEXT PRIMARY KEY) WITHOUT ROWID"
 
@@ -85,6 +87,35 @@ def take_back(
     )
     pages.drop()
     return listed
+
+
+_OVERLOOKING = """SELECT sequence, source, entry, tenant, tag, writer, subject, model, "index", node
+    FROM recalls WHERE sequence > ?1 AND (
+        source IN (SELECT value FROM json_each(?2)) OR tag IN (SELECT value FROM json_each(?3))
+        OR tenant = ?4 OR writer = ?5 OR subject = ?6 OR model = ?7 OR "index" = ?8
+    )"""
+
+
+def overlooked(cursor: sqlite3.Cursor, entry: Entry, lineage: Lineage) -> bool:
+    """Whether a recall since its put covers an entry that is there: damage hid it from that.
+
+    The entry and its lineage have checksums, the tables and indexes by which a recall finds them
+    have none.
+    """
+    sources = [edge.source for edge in lineage.sources]
+    elements = {name for one in sources for name in (one.document, one.chunk)}
+    labels = entry.labels
+    values = (
+        entry.sequence,
+        json.dumps([escape(one) for one in elements]),
+        json.dumps([escape(one) for one in labels.tags]),
+        *(
+            None if one is None else escape(one)
+            for one in (entry.tenant, labels.writer, labels.subject, entry.model, entry.index)
+        ),
+    )
+    rows = fetch(cursor, _OVERLOOKING, values)
+    return any(selector.covers(entry, lineage) for _, selector in selectors(rows))
 
 
 def receipts(cursor: sqlite3.Cursor, limit: int) -> Iterator[Recall]:

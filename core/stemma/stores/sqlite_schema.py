@@ -27,8 +27,13 @@ APPLICATION = 0x53544D41
 VERSION = 2
 """`user_version` of our files."""
 
+_RECALLS_BY = tuple(
+    f'CREATE INDEX recalls_by_{name} ON recalls ("{name}", sequence) WHERE "{name}" IS NOT NULL'
+    for name in ("source", "tenant", "tag", "writer", "subject", "model", "index")
+)
+
 STEPS: Mapping[int, Sequence[str]] = {
-    1: ("ALTER TABLE meta ADD COLUMN began INTEGER NOT NULL DEFAULT 0",),
+    1: ("ALTER TABLE meta ADD COLUMN began INTEGER NOT NULL DEFAULT 0", *_RECALLS_BY),
 }
 """What makes of a version the next one."""
 
@@ -105,6 +110,7 @@ _TABLES = (
         source TEXT, entry TEXT, tenant TEXT, tag TEXT, writer TEXT,
         subject TEXT, model TEXT, "index" TEXT, node TEXT
     )""",
+    *_RECALLS_BY,
     """CREATE TABLE recalled (
         entry TEXT NOT NULL,
         recall INTEGER NOT NULL,
