@@ -48,8 +48,8 @@ MOST_IDLE = 16
 MOST_BYTES = 64 * 1024 * 1024
 """No text, blob or row beyond this is read or written."""
 
-FAULTS = (sqlite3.Error, UnicodeDecodeError, Damaged)
-"""What comes of using a connection; a damaged schema can be no text at all."""
+FAULTS = (sqlite3.Error, UnicodeError, Damaged)
+"""What comes of using a connection; a damaged schema or record can be no text at all."""
 
 QUIET = 5.0
 """Seconds for which a fork waits for operations under way."""
@@ -97,9 +97,19 @@ def _explain(error: BaseException, path: Path) -> StoreError:
         return StoreUnavailable(f"{path}: {_UNAVAILABLE[code]} ({words})")
     if code == 0 and isinstance(error, sqlite3.OperationalError):
         return StoreUnavailable(f"{path}: {words}")
-    if isinstance(error, Damaged | UnicodeDecodeError) or code in _DAMAGED:
+    if isinstance(error, Damaged | UnicodeError) or code in _DAMAGED:
         return DamagedDatabase(f"{path} is damaged ({words or 'a record'})")
     return StoreError(f"{path}: {words}")
+
+
+def _end(cursor: sqlite3.Cursor) -> None:
+    """Close a connection, which rolls back what was not committed.
+
+    Its cursor first: a statement that is still running would keep it open, and its locks held.
+    """
+    connection = cursor.connection
+    cursor.close()
+    connection.close()
 
 
 class _Pool:
@@ -113,7 +123,7 @@ class _Pool:
         """Close them."""
         while self.idle:
             with suppress(IndexError, sqlite3.Error):
-                self.idle.pop().connection.close()
+                _end(self.idle.pop())
 
 
 class Connections:
@@ -183,14 +193,14 @@ class Connections:
         """Give a cursor back."""
         pool = self._lent.pop(cursor, None)
         if pool is None or cursor.connection.in_transaction:
-            cursor.connection.close()  # which rolls back what was not committed
+            _end(cursor)
             return
         pool.idle.append(cursor)
         if self._closed or pool is not self._pool:
             pool.drain()
         elif len(pool.idle) > MOST_IDLE:
             with suppress(IndexError):
-                pool.idle.popleft().connection.close()
+                _end(pool.idle.popleft())
 
     def failed(self, error: BaseException, cursor: sqlite3.Cursor) -> StoreError:
         """The error of ours for what went wrong with a borrowed cursor.

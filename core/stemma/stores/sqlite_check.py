@@ -113,8 +113,9 @@ def _restore_edges(cursor: sqlite3.Cursor) -> int:
         rows = cursor.execute("SELECT child, record FROM lineages WHERE record <> ''").fetchall()
     for child, record in rows:
         try:
+            child.encode()
             parents, elements = ends(unpack_lineage(record))
-        except Damaged:
+        except (Damaged, UnicodeError, AttributeError):
             continue  # of a stored entry, it was found above; of one that went, there is no proof
         for statement, names in (
             ("INSERT OR IGNORE INTO edges VALUES (?, ?)", parents),
