@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import logging
+import math
 from collections.abc import Callable
 from typing import Literal
 
@@ -25,7 +27,11 @@ __all__ = ["Fail", "Parts", "kind_of"]
 
 Fail = Literal["open", "closed"]
 
+AGAIN = 60.0
+"""Seconds after which a fault of the same kind is logged again."""
+
 _numbers = itertools.count(1)
+_logger = logging.getLogger("stemma")
 
 
 class Parts:
@@ -58,6 +64,7 @@ class Parts:
         self.listeners = Listeners()
         self.journal = Journal(store, lambda error: self.fault("journal", error))
         self.sequence = 0
+        self._logged: dict[tuple[str, str], float] = {}
         self.number = next(_numbers)
         register(self)
 
@@ -84,6 +91,14 @@ class Parts:
         frame.read(Read("entry", entry.id, {self.number: sequence}, None, entry.value, said))
         if entry.node == "hop":
             frame.steps.append(entry.id)
+
+    def _log(self, where: str, words: str) -> None:
+        """Log a fault, for who has no listener; the same kind of it once in a while."""
+        now = self.clock.monotonic()
+        kind = (where, words.partition(":")[0])
+        if now >= self._logged.get(kind, -math.inf) + AGAIN:
+            self._logged[kind] = now
+            _logger.warning("the cache failed at %s, and the call goes on: %s", where, words)
 
     def tell(
         self,
@@ -115,10 +130,11 @@ class Parts:
     def fault(self, where: str, error: Exception, scope: Scope | None = None) -> None:
         """Tell of a fault; raise it where the caller asked for that."""
         # Only a store's own words: another error may repeat the text that it was given.
-        words = f": {error}" if isinstance(error, StoreError) else ""
-        self.tell("fault", scope, where, detail=kind_of(error) + words)
+        words = kind_of(error) + (f": {error}" if isinstance(error, StoreError) else "")
+        self.tell("fault", scope, where, detail=words)
         if isinstance(error, DamagedDatabase):
             self.tell("warning", None, "damaged", detail=str(error))
+        self._log(where, words)
         if self.fail == "closed" and where in ("lookup", "put"):
             raise CacheFault(f"the cache failed at {where}: {kind_of(error)}: {error}") from error
 

@@ -7,7 +7,7 @@ from dataclasses import fields
 
 from stemma.effects import Ask, Steps
 from stemma.entry import Verdict
-from stemma.errors import UsageError
+from stemma.errors import StoreUnavailable, UsageError
 from stemma.outcome import Recall
 from stemma.parts import Parts
 from stemma.scope import NODES
@@ -34,7 +34,10 @@ def take_back(
     if (node := named.get("node", NODES[0])) not in NODES:
         raise UsageError(f"unknown node {node!r}; one of {', '.join(NODES)}")
     act = _Recalling(parts.store, Selector(**named), parts.clock.now(), dry_run, cascade)
-    recall: Recall = yield Ask(act, "recall")
+    try:
+        recall: Recall = yield Ask(act, "recall")
+    except StoreUnavailable as error:
+        raise StoreUnavailable(f"nothing was taken back, recall again: {error}") from error
     parts.saw(recall.sequence)
     if not dry_run:
         parts.tell("recall", None, "recalled" if cascade else "cleared", detail=str(recall))

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from stemma.errors import MissingDependency
@@ -100,7 +101,8 @@ def run(*, size: float, seed: int, out: Console, part: str | None = None) -> dic
             "skipped": outcome.skipped,
             "seconds": seconds,
         }
-        table.add_row(name, _lines(outcome.tried), _lines(outcome.violations), f"{seconds:.0f}")
+        done = _lines(outcome.tried) if not outcome.skipped else f"skipped: {outcome.skipped}"
+        table.add_row(name, escape(done), _lines(outcome.violations), f"{seconds:.0f}")
     out.print(table)
     return results
 

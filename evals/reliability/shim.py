@@ -130,6 +130,10 @@ class _Cursor:
         with _translated():
             return self._cursor.fetchall()
 
+    def close(self) -> None:
+        with _translated():
+            self._cursor.close(True)  # whatever is still running
+
     def __iter__(self) -> Iterator[Any]:
         return self
 

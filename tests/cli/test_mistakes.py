@@ -97,3 +97,18 @@ def test_the_demo_overwrites_no_cache(stemma_, made):
 def test_the_demo_wants_a_folder_with_text_in_it(stemma_, tmp_path):
     assert stemma_("demo", "--docs", tmp_path / "nowhere").code == 2
     assert stemma_("demo", "--docs", tmp_path).code == 2
+
+
+@pytest.mark.parametrize(
+    "words", [["stats"], ["stats", "--json"], ["recall", "--source", "d", "--dry-run"]]
+)
+def test_who_only_looks_at_a_damaged_file_leaves_it(stemma_, made, words):
+    """It says what is wrong; a check sets it aside, and says so."""
+    made.path.write_bytes(b"noise" * 5000)
+    looked = stemma_(*words, "--db", made.path)
+    assert looked.code == 1
+    assert "left as it is" in looked.err
+    assert made.path.read_bytes() == b"noise" * 5000
+    checked = stemma_("check", "--db", made.path)
+    assert (checked.code, "set aside" in checked.out) == (0, True)
+    assert stemma_("check", "--db", made.path).out.strip() == "nothing wrong"

@@ -246,6 +246,85 @@ def test_a_copy_put_in_its_place_is_gone_over_to(path: Path, tmp_path: Path):
     store.close()
 
 
+def other_of(path: Path, entries: int) -> Path:
+    """A sound file with so many entries of other values, closed."""
+    other = path.with_name("other.db")
+    store = SqliteStore(other)
+    for number in range(entries):
+        put_one(store, entry(f"e{number}", f"new {number}"))
+    store.close()
+    return other
+
+
+@pytest.mark.parametrize("entries", [10, 50, 400])
+@pytest.mark.parametrize("living", [True, False])
+def test_the_log_of_a_file_is_not_read_into_another_one(path: Path, entries: int, living: bool):
+    """Which took its place while it was open, seen by who has it open or by who comes after."""
+    old = with_fifty(path)
+    second = SqliteStore(path)
+    assert Path(f"{path}-wal").stat().st_size
+    other_of(path, entries).replace(path)
+    stores = (old, second) if living else (SqliteStore(path),)
+    for store in stores:
+        found = store.get([f"e{number}" for number in range(400)])
+        assert {one.value for one in found.entries.values()} == {f"new {n}" for n in range(entries)}
+        assert (found.damaged, store.check()) == ((), ())
+    put_one(stores[0], entry("later"))
+    assert "later" in stores[-1].get(["later"]).entries
+    for store in (*stores, old, second):
+        store.close()
+    assert not any("damaged" in name for name in files(path))
+
+
+def test_a_copy_of_all_files_keeps_its_log(path: Path, tmp_path: Path):
+    """Only what is known to be another one's is removed."""
+    store = with_fifty(path)
+    place = tmp_path / "elsewhere"
+    place.mkdir()
+    for ending in ("", "-wal", "-stemma"):
+        (place / f"cache.db{ending}").write_bytes(Path(f"{path}{ending}").read_bytes())
+    copy = SqliteStore(place / "cache.db")
+    assert len(copy.find()) == 50
+    copy.close()
+    store.close()
+
+
+def test_a_file_that_was_emptied_is_told_of(path: Path, filled: bytes):
+    """It held a cache, which is gone; one that never held one is just begun."""
+    path.write_bytes(b"")
+    with pytest.warns(UserWarning, match="emptied.*set aside"):
+        SqliteStore(path).close()
+    fresh = path.with_name("fresh.db")
+    fresh.touch()
+    SqliteStore(fresh).close()
+
+
+def test_who_only_looks_sets_nothing_aside(path: Path, filled: bytes):
+    """At opening or later."""
+    store = SqliteStore(path, set_aside=False)
+    path.write_bytes(b"noise" * 5000)
+    with pytest.raises(DamagedDatabase, match="left as it is"):
+        store.find()
+    store.close()
+    with pytest.raises(DamagedDatabase, match="left as it is"):
+        SqliteStore(path, set_aside=False)
+    assert files(path)[:1] == [""]
+    assert not any("damaged" in name for name in files(path))
+    assert path.read_bytes() == b"noise" * 5000
+
+
+def test_what_came_in_its_place_and_is_no_database_is_told_of(path: Path):
+    """Once, by the call that finds it."""
+    store = with_fifty(path)
+    noise = path.with_name("noise")
+    noise.write_text("hello")
+    noise.rename(path)
+    with pytest.raises(DamagedDatabase, match="set aside"):
+        store.get(["e1"])
+    assert store.get(["e1"]).entries == {}
+    store.close()
+
+
 def test_a_foreign_file_in_its_place_is_not_touched(path: Path):
     """The store is out until ours is back."""
     store = with_fifty(path)
@@ -265,7 +344,8 @@ def test_what_was_left_half_done_is_done(path: Path, filled: bytes):
     """A process that was killed while it set a file aside, at whatever point."""
     Path(f"{path}-wal").write_bytes(b"log")
     marker = Path(f"{path}-stemma")
-    marker.write_text(json.dumps({"began": 0, "aside": "cache.db-damaged-7"}).ljust(512))
+    note = json.loads(marker.read_text()) | {"aside": "cache.db-damaged-7"}
+    marker.write_text(json.dumps(note).ljust(512))
     path.rename(path.with_name("cache.db-damaged-7"))
     path.touch()  # by one who opened the path meanwhile
     store = SqliteStore(path)

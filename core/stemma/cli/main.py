@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
+import warnings
 from collections.abc import Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -27,6 +28,7 @@ except ImportError as error:  # pragma: no cover - shown by a test in a bare env
 from stemma.cache import Cache
 from stemma.cache import open as open_cache
 from stemma.entry import Entry
+from stemma.stores.sqlite import SqliteStore
 
 __all__ = ["app", "main"]
 
@@ -45,10 +47,11 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a ta
 DEFAULT = Path("answers.db")
 
 
-def _opened(path: Path) -> Cache:
+def _opened(path: Path, *, set_aside: bool = False) -> Cache:
+    """The cache in a file. Who only looks changes nothing: a damaged file is not set aside."""
     if not path.exists():
         raise UsageError(f"there is no cache at {path}; name its file with --db")
-    return open_cache(path, embedder=None)
+    return open_cache(SqliteStore(path, set_aside=set_aside), embedder=None)
 
 
 def _print_json(value: Any) -> None:
@@ -174,11 +177,17 @@ def recall(  # noqa: PLR0917 - a command's options, given by name
 
 @app.command()
 def check(db: Database = DEFAULT, as_json: AsJson = False) -> None:
-    """Look for damage and contradictions, and mend what can be mended."""
-    with _opened(db) as cache:
-        found = cache.check()
+    """Look for damage and contradictions, and mend what can be mended.
+
+    A file that is damaged as a whole is set aside, and a new one begun.
+    """
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        with _opened(db, set_aside=True) as cache:
+            mended = cache.check()
+    found = [*(str(one.message) for one in told), *mended]
     if as_json:
-        _print_json(list(found))
+        _print_json(found)
     else:
         _out.print("nothing wrong" if not found else "\n".join(map(escape, found)))
 

@@ -28,7 +28,7 @@ from typing import Literal
 
 from stemma import forking
 from stemma.errors import DamagedDatabase, StoreError, StoreUnavailable, UsageError
-from stemma.stores.sqlite_marker import Marker
+from stemma.stores.sqlite_marker import NOTHING, Identity, Marker, identity
 from stemma.stores.sqlite_schema import (
     VERSION,
     bring_up_to_date,
@@ -115,7 +115,7 @@ def _end(cursor: sqlite3.Cursor) -> None:
 class _Pool:
     """The idle connections to one file, which is known by its device and inode."""
 
-    def __init__(self, file: tuple[int, int], idle: Iterable[sqlite3.Cursor] = ()) -> None:
+    def __init__(self, file: Identity, idle: Iterable[sqlite3.Cursor] = ()) -> None:
         self.file = file
         self.idle = deque(idle)
 
@@ -135,6 +135,7 @@ class Connections:
             that did not have to `last`.
         busy_timeout: How long to wait for another writer, seconds.
         make: Opens a connection; every connection is made by it.
+        set_aside: Whether a damaged file is set aside, and another one begun.
 
     Raises:
         UsageError: An argument is out of its range.
@@ -142,7 +143,13 @@ class Connections:
     """
 
     def __init__(
-        self, path: Path, *, durability: Durability, busy_timeout: float, make: Connect
+        self,
+        path: Path,
+        *,
+        durability: Durability,
+        busy_timeout: float,
+        make: Connect,
+        set_aside: bool = True,
     ) -> None:
         if durability not in ("normal", "full"):
             raise UsageError(f"durability must be 'normal' or 'full', not {durability!r}")
@@ -152,10 +159,11 @@ class Connections:
         self.durability = durability
         self._timeout = busy_timeout
         self._make = make
+        self._sets_aside = set_aside
         self._closed = False
         self._gate: threading.Event | None = None  # where others wait while a fork is under way
         self._name = str(path)
-        self._pool = _Pool((-1, -1))
+        self._pool = _Pool(NOTHING)
         self._opened = 0  # when the file was opened that is open now, in ticks
         self._locks()
         told = self._begin()
@@ -176,7 +184,9 @@ class Connections:
             except OSError:
                 moved = True
             if moved:
-                self._renew(self._pool)
+                told = self._renew(self._pool)
+                if told is not None:
+                    raise told
             pool = self._pool
             try:
                 cursor = pool.idle.pop()
@@ -307,13 +317,15 @@ class Connections:
         if not marker.present():
             examine(self.path, marked=False)  # beside what is not ours, nothing is put
         with marker.held():
-            if damage is None or self._at_path() != self._pool.file:
+            if damage is None or identity(self.path) != self._pool.file:
                 try:
                     self._start(marker)
                 except DamagedDatabase as found:
                     damage = found
                 else:
                     return None
+            if not self._sets_aside:
+                raise DamagedDatabase(f"{damage}; it was left as it is: see docs/stores.md")
             try:
                 aside = marker.set_aside()
             except OSError as error:
@@ -328,7 +340,7 @@ class Connections:
 
     def _start(self, marker: Marker) -> None:
         """Open a connection to a file that is ours, as it should be, or made now."""
-        examine(self.path, marked=marker.present())
+        examine(self.path, marked=marker.present(), lost=marker.lost)
         connection = self._connection()
         try:
             (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -338,6 +350,7 @@ class Connections:
             self._prepare(connection)
             if self._opened:
                 succeed(connection, self._opened)
+            marker.opened()
         except FAULTS as error:
             connection.close()
             raise _explain(error, self.path) from error
@@ -345,7 +358,7 @@ class Connections:
             connection.close()
             raise
         self._opened = ticks()
-        former, self._pool = self._pool, _Pool(self._at_path(), [connection.cursor()])
+        former, self._pool = self._pool, _Pool(identity(self.path), [connection.cursor()])
         former.drain()
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
@@ -358,14 +371,6 @@ class Connections:
         row = connection.execute("SELECT sequence FROM meta").fetchone()
         if row is None or not isinstance(row[0], int):
             raise Damaged
-
-    def _at_path(self) -> tuple[int, int]:
-        """Device and inode of what is at the path; (-1, -1) for nothing."""
-        try:
-            found = self.path.stat()
-        except OSError:
-            return (-1, -1)
-        return (found.st_dev, found.st_ino)
 
     def _open(self) -> sqlite3.Cursor:
         with self._renewing:

@@ -12,6 +12,7 @@ from stemma.entry import Entry, Lineage
 from stemma.errors import StoreUnavailable
 from stemma.outcome import Recall, Recalled, Stored
 from stemma.selector import Selector
+from stemma.stores import rules
 from stemma.stores.protocol import (
     Ancestor,
     Ancestry,
@@ -184,6 +185,7 @@ class MemoryStore:
                 return
             shelves.state.sequence += 1
             self._servings += servings
+            del self._servings[: -rules.SERVINGS]
             for count in counts:
                 key = (count.tenant, count.node, count.outcome)
                 held = self._counts.get(key)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from stemma.stores import rules
 from stemma.stores.postgres_rows import escaped
 from stemma.stores.postgres_steps import COMMIT, Say, Steps
 from stemma.stores.protocol import Count, Judgement, Serving
@@ -12,6 +13,8 @@ from stemma.stores.text import escape, unescape
 __all__ = ["add", "counts", "judgements", "servings"]
 
 # ruff: noqa: S608 - statements are put together from constants of this package
+
+_FORGOTTEN = "DELETE FROM servings WHERE number <= (SELECT max(number) FROM servings) - %s"
 
 _SERVED = """INSERT INTO servings (entry, tenant, tier, similarity, at)
     SELECT * FROM unnest(%s::text[], %s::text[], %s::text[], %s::float8[], %s::float8[])"""
@@ -98,6 +101,7 @@ def _served(servings: Sequence[Serving]) -> Iterator[Say]:
         entries, tenants, tiers, similarities, times = zip(*servings, strict=True)
         texts = map(escaped, (entries, tenants, tiers))
         yield Say(_SERVED, (*texts, list(map(float, similarities)), list(map(float, times))))
+        yield Say(_FORGOTTEN, (rules.SERVINGS,))
 
 
 def _counted(counts: Sequence[Count]) -> Iterator[Say]:

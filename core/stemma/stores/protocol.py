@@ -231,7 +231,10 @@ class Store(Protocol):
         ...
 
     def journal(self, servings: Sequence[Serving], counts: Sequence[Count]) -> None:
-        """Append a batch of servings, and add counters to their sums."""
+        """Append a batch of servings, and add counters to their sums.
+
+        Of the servings the newest million are kept (`stemma.stores.rules.SERVINGS`).
+        """
         ...
 
     def lineage(self, id: str) -> Lineage | None:

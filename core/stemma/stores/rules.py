@@ -15,7 +15,10 @@ from stemma.outcome import Stored
 from stemma.selector import Selector
 from stemma.stores.protocol import Judgement, Put
 
-__all__ = ["VOID", "Pages", "State", "Vouched", "admit", "judge"]
+__all__ = ["SERVINGS", "VOID", "Pages", "State", "Vouched", "admit", "judge"]
+
+SERVINGS = 1_000_000
+"""Servings that a store keeps, at least; the oldest go first."""
 
 VOID = -1
 """The epoch of an entry whose ancestors must be walked: it is never the store's epoch."""

@@ -80,6 +80,8 @@ class SqliteStore:
         busy_timeout: How long to wait for another process that writes, seconds.
         connect: Opens a connection; every connection is made by it.
         reach: How many removed vectors are remembered for the indexes that follow.
+        set_aside: Whether a file that is damaged as a whole is set aside and begun anew; if not,
+            `DamagedDatabase` is raised, and it is left as it is.
 
     Raises:
         UsageError: An argument is out of its range.
@@ -99,6 +101,7 @@ class SqliteStore:
         busy_timeout: float = 5.0,
         connect: Connect = connect,
         reach: int = 10_000,
+        set_aside: bool = True,
     ) -> None:
         text = os.fspath(path)
         if not text or text == ":memory:" or "\x00" in text:
@@ -107,7 +110,11 @@ class SqliteStore:
         self.url = f"sqlite:///{self._path}"
         self._reach = reach
         self._connections = Connections(
-            self._path, durability=durability, busy_timeout=busy_timeout, make=connect
+            self._path,
+            durability=durability,
+            busy_timeout=busy_timeout,
+            make=connect,
+            set_aside=set_aside,
         )
 
     def __repr__(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
+from stemma.stores import rules
 from stemma.stores.protocol import Count, Judgement, Serving
 from stemma.stores.sqlite_pages import fetch
 from stemma.stores.text import escape, unescape
@@ -41,6 +42,10 @@ def add(cursor: sqlite3.Cursor, servings: Sequence[Serving], counts: Sequence[Co
     cursor.executemany(
         "INSERT INTO servings (entry, tenant, tier, similarity, at) VALUES (?, ?, ?, ?, ?)",
         servings if plain else [(*map(escape, s[:3]), s.similarity, s.at) for s in servings],
+    )
+    cursor.execute(
+        "DELETE FROM servings WHERE number <= (SELECT max(number) FROM servings) - ?",
+        (rules.SERVINGS,),
     )
     cursor.executemany(
         _ADD,

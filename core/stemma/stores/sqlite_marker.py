@@ -16,7 +16,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from stemma.errors import StoreUnavailable
@@ -28,7 +28,13 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["Marker"]
+__all__ = ["NOTHING", "Identity", "Marker", "identity"]
+
+Identity = tuple[int, int]
+"""Device and inode of a file."""
+
+NOTHING: Identity = (-1, -1)
+"""Of no file."""
 
 ENDINGS = ("", "-wal", "-shm")
 """What lies in a database's files, in the order in which they are moved.
@@ -37,19 +43,29 @@ The database goes first: who opens its path meanwhile finds nothing, and not a d
 lost its log.
 """
 
-_WIDTH = 512
+_WIDTH = 8192  # a path may have 4,096 bytes, which JSON may write twice as long
 _PAUSE = 0.005
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Note:
-    """What the marker says: where the database's sequence began, and what is being set aside.
+    """What the marker says.
 
-    `used` is whether it says anything: if not, it lies beside its first database.
+    Args:
+        began: Where the database's sequence began.
+        aside: The name under which it is being set aside; empty, if it is not.
+        at: Where the database was when it was opened last: a copy of the marker says nothing of
+            the files beside it.
+        file: Device and inode of the database then …
+        log: … and of its log.
+        used: Whether it says anything: if not, it lies beside its first database.
     """
 
     began: int = 0
     aside: str = ""
+    at: str = ""
+    file: Identity = NOTHING
+    log: Identity = NOTHING
     used: bool = False
 
 
@@ -66,6 +82,7 @@ class Marker:
         self._path = Path(f"{database}-stemma")
         self._patience = patience
         self._file = -1
+        self._began = 0
 
     def present(self) -> bool:
         """Whether there is one."""
@@ -84,12 +101,16 @@ class Marker:
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
             if os.fstat(self._file).st_size == 0:
                 self._path.chmod(0o600)  # whatever the umask took away
+                os.write(self._file, b" " * _WIDTH)
+                os.fsync(self._file)
+                settle(self._path.parent)  # loss of power leaves no database without it
         except OSError:
             yield
             return
         try:
             self._lock()
             self._finish()
+            self._leave_no_log_of_another()
             yield
         finally:
             os.close(self._file)  # which frees the lock
@@ -102,10 +123,44 @@ class Marker:
             anew: Whether there is known to have been one before. The marker may know of one, too.
         """
         note = self._read()
-        began = max(ticks(), note.began + 1) if anew or note.used else 0
-        self._write(replace(note, began=began))
-        settle(self._path.parent)  # loss of power leaves no database without it
-        return began
+        self._began = max(ticks(), note.began + 1) if anew or note.used else 0
+        return self._began
+
+    def opened(self) -> None:
+        """Note which files are open now. Only while held."""
+        note = self._read()
+        now = replace(
+            note,
+            began=max(note.began, self._began),
+            at=str(self._database),
+            file=identity(self._database),
+            log=identity(self._log),
+            used=True,
+        )
+        if now != note:
+            self._write(now)
+
+    @property
+    def lost(self) -> bool:
+        """Whether there was a database that is an empty file now. Only while held."""
+        note = self._read()
+        return self._of_here(note) and note.file == identity(self._database)
+
+    def _of_here(self, note: _Note) -> bool:
+        return note.at == str(self._database)
+
+    @property
+    def _log(self) -> Path:
+        return Path(f"{self._database}-wal")
+
+    def _leave_no_log_of_another(self) -> None:
+        """Remove the log of a database in whose place another file came: it is not that one's."""
+        note = self._read()
+        stale = note.log != NOTHING and note.log == identity(self._log)
+        if self._of_here(note) and stale and note.file != identity(self._database):
+            for ending in ENDINGS[1:]:
+                Path(f"{self._database}{ending}").unlink(missing_ok=True)
+            settle(self._path.parent)
 
     def set_aside(self) -> Path:
         """Move the database away, with its log; gives where it is now. Only while held.
@@ -161,7 +216,14 @@ class Marker:
             return _Note()
         try:
             said = json.loads(os.pread(self._file, _WIDTH, 0))
-            note = _Note(began=int(said["began"]), aside=str(said["aside"]), used=True)
+            note = _Note(
+                began=int(said["began"]),
+                aside=str(said["aside"]),
+                at=str(said["at"]),
+                file=_identity(said["file"]),
+                log=_identity(said["log"]),
+                used=True,
+            )
         except (OSError, ValueError, KeyError, TypeError):
             return _Note()
         return note if Path(note.aside).name == note.aside else _Note()
@@ -172,7 +234,23 @@ class Marker:
             return
         os.pwrite(
             self._file,
-            json.dumps({"began": note.began, "aside": note.aside}).ljust(_WIDTH).encode("ascii"),
+            json.dumps({name: said for name, said in asdict(note).items() if name != "used"})
+            .ljust(_WIDTH)
+            .encode(),
             0,
         )
         os.fsync(self._file)
+
+
+def identity(path: Path) -> Identity:
+    """Device and inode of what is at a path."""
+    try:
+        found = path.stat()
+    except OSError:
+        return NOTHING
+    return (found.st_dev, found.st_ino)
+
+
+def _identity(said: list[int]) -> Identity:
+    device, inode = said
+    return (int(device), int(inode))

@@ -141,7 +141,7 @@ _TABLES = (
 )
 
 
-def examine(path: Path, *, marked: bool) -> None:
+def examine(path: Path, *, marked: bool, lost: bool = False) -> None:
     """See that there is a database of ours; an empty file is made, for its owner only, if not.
 
     The file's header is read as bytes: SQLite is not let near a file that is not ours.
@@ -149,9 +149,10 @@ def examine(path: Path, *, marked: bool) -> None:
     Args:
         path: The file.
         marked: Whether our marker lies beside it, so that what is no database any more was ours.
+        lost: Whether this very file held a database of ours.
 
     Raises:
-        DamagedDatabase: It was ours, and its header is damaged.
+        DamagedDatabase: It was ours, and its header is damaged, or it has been emptied.
         ForeignDatabase: The file is something else.
         SchemaTooNew: A newer Stemma wrote it.
         StoreUnavailable: The file cannot be read or made.
@@ -169,6 +170,8 @@ def examine(path: Path, *, marked: bool) -> None:
             f"cannot open {path}: {error.strerror}; name a file in a directory that exists and "
             "that this process may write to"
         ) from error
+    if lost and not header:
+        raise DamagedDatabase(f"{path} has been emptied")
     if header and not (marked and _being_made(path)):
         _recognise(path, header, marked=marked)
 
