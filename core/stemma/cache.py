@@ -65,7 +65,7 @@ def open(  # noqa: A001 - the name users type: `stemma.open`
 
     Args:
         url: A file for SQLite, `"postgresql://…"` (guarded: where the server is slow or gone, a
-            call waits 50 ms at most), `":memory:"`, or any object that is a `Store`.
+            call waits half a second at most), `":memory:"`, or any object that is a `Store`.
         tenant: The tenant of calls that name none.
         embedder: What compares by meaning: an `Embedder`, a LangChain or LlamaIndex embedding
             model, a callable from texts to vectors, `"local"`, `"hashing"`, or `None` for exact

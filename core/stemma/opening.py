@@ -16,7 +16,11 @@ from stemma.policies.life import LifePolicy
 from stemma.policies.threshold import Policy
 from stemma.stores.protocol import Store
 
-__all__ = ["Chosen", "Options", "embedder_of", "leases_of", "store_of"]
+BUDGET = 0.5
+"""Seconds for which a call waits for a server named by a URL: what a hundred calls at once take on
+two cores, waiting for their turn included."""
+
+__all__ = ["BUDGET", "Chosen", "Options", "embedder_of", "leases_of", "store_of"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,7 +68,7 @@ def store_of(url: str | Path | Store, *, durability: str) -> Store:
         from stemma.stores.postgres import PostgresStore  # noqa: PLC0415 - brings a client
         from stemma.stores.wrappers.guarded import Guarded  # noqa: PLC0415 - only what is used
 
-        return Guarded(PostgresStore(text))
+        return Guarded(PostgresStore(text), budget=BUDGET, write_budget=2 * BUDGET)
     if "://" in text:
         kind = text.split("://", 1)[0]
         raise UsageError(

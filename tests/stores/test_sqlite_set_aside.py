@@ -289,16 +289,6 @@ def test_a_copy_of_all_files_keeps_its_log(path: Path, tmp_path: Path):
     store.close()
 
 
-def test_a_file_that_was_emptied_is_told_of(path: Path, filled: bytes):
-    """It held a cache, which is gone; one that never held one is just begun."""
-    path.write_bytes(b"")
-    with pytest.warns(UserWarning, match="emptied.*set aside"):
-        SqliteStore(path).close()
-    fresh = path.with_name("fresh.db")
-    fresh.touch()
-    SqliteStore(fresh).close()
-
-
 def test_who_only_looks_sets_nothing_aside(path: Path, filled: bytes):
     """At opening or later."""
     store = SqliteStore(path, set_aside=False)
@@ -345,6 +335,7 @@ def test_what_was_left_half_done_is_done(path: Path, filled: bytes):
     Path(f"{path}-wal").write_bytes(b"log")
     marker = Path(f"{path}-stemma")
     note = json.loads(marker.read_text()) | {"aside": "cache.db-damaged-7"}
+    note["moving"] = [path.stat().st_dev, path.stat().st_ino]
     marker.write_text(json.dumps(note).ljust(512))
     path.rename(path.with_name("cache.db-damaged-7"))
     path.touch()  # by one who opened the path meanwhile

@@ -65,7 +65,7 @@ class GraphIndex(BitsIndex):
 
     Raises:
         MissingDependency: USearch is not installed.
-        UsageError: `beyond` is below `large`.
+        UsageError: `beyond` is below `large` (4,096 unless given), or an argument is of no use.
     """
 
     def __init__(
@@ -76,8 +76,15 @@ class GraphIndex(BitsIndex):
         large: int = LARGE,
         wide: int = WIDE,
     ) -> None:
-        if beyond < large:
-            raise UsageError(f"beyond must be at least large, {large}, not {beyond}")
+        for name, number, least in (
+            ("large", large, 1),
+            ("wide", wide, 1),
+            ("beyond", beyond, large),
+        ):
+            if isinstance(number, bool) or not isinstance(number, int) or number < least:
+                raise UsageError(f"{name} must be a whole number from {least}, not {number!r}")
+        if folder is not None and not os.fspath(folder):
+            raise UsageError("folder must name a directory, or be None")
         library()
         super().__init__(large=large, wide=wide)
         self._beyond = beyond

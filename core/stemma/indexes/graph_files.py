@@ -39,6 +39,9 @@ _SUM = sha256().digest_size
 _MOST = 4_096
 """Bytes of a point, at most, at one thousand dimensions: a larger file is not even read."""
 
+_PLAIN = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+"""No link is followed, and no pipe waited for."""
+
 _STALE = 3_600.0
 """Seconds after which a file that was never finished is taken for abandoned."""
 
@@ -110,7 +113,7 @@ def _read(path: Path, most: int) -> bytes | None:
         OSError: It cannot be read.
     """
     try:
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+        handle = os.open(path, os.O_RDONLY | _PLAIN)
     except FileNotFoundError:
         return None
     with os.fdopen(handle, "rb") as file:

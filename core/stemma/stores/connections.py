@@ -35,7 +35,6 @@ from stemma.stores.sqlite_schema import (
     examine,
     refuse_newer,
     succeed,
-    ticks,
 )
 from stemma.stores.text import Damaged
 
@@ -50,6 +49,16 @@ MOST_BYTES = 64 * 1024 * 1024
 
 FAULTS = (sqlite3.Error, UnicodeError, Damaged)
 """What comes of using a connection; a damaged schema or record can be no text at all."""
+
+RETRY = 1.0
+"""Seconds after which a file that could not be opened is tried again; until then calls fail at
+once."""
+
+_opening = forking.Lock()
+"""Held while a file is opened: a child would keep the marker's lock for as long as it lives."""
+
+_open_files: list[Identity] = []
+"""The files that stores of this process have open, once for each."""
 
 QUIET = 5.0
 """Seconds for which a fork waits for operations under way."""
@@ -81,7 +90,8 @@ def connect(path: str, timeout: float) -> sqlite3.Connection:
         timeout: How long to wait for a lock, seconds.
     """
     return sqlite3.connect(
-        path,
+        f"{Path(path).as_uri()}?mode=rw",  # it is never made here: by others it could be read then
+        uri=True,
         timeout=timeout,
         isolation_level=None,
         check_same_thread=False,
@@ -97,7 +107,8 @@ def _explain(error: BaseException, path: Path) -> StoreError:
         return StoreUnavailable(f"{path}: {_UNAVAILABLE[code]} ({words})")
     if code == 0 and isinstance(error, sqlite3.OperationalError):
         return StoreUnavailable(f"{path}: {words}")
-    if isinstance(error, Damaged | UnicodeError) or code in _DAMAGED:
+    lost = code == sqlite3.SQLITE_ERROR and "no such table" in words
+    if isinstance(error, Damaged | UnicodeError) or code in _DAMAGED or lost:
         return DamagedDatabase(f"{path} is damaged ({words or 'a record'})")
     return StoreError(f"{path}: {words}")
 
@@ -118,6 +129,14 @@ class _Pool:
     def __init__(self, file: Identity, idle: Iterable[sqlite3.Cursor] = ()) -> None:
         self.file = file
         self.idle = deque(idle)
+        if file != NOTHING:
+            _open_files.append(file)
+
+    def close(self) -> None:
+        """Close them for good."""
+        self.drain()
+        with suppress(ValueError):
+            _open_files.remove(self.file)
 
     def drain(self) -> None:
         """Close them."""
@@ -164,12 +183,14 @@ class Connections:
         self._gate: threading.Event | None = None  # where others wait while a fork is under way
         self._name = str(path)
         self._pool = _Pool(NOTHING)
-        self._opened = 0  # when the file was opened that is open now, in ticks
+        self.reached = 0  # what the store's sequence was last seen to be
+        self._out: tuple[float, StoreError] | None = None
         self._locks()
-        told = self._begin()
+        forking.follow(self)
+        with self._renewing, _opening:
+            told = self._begin()
         if told is not None:
             warnings.warn(str(told), stacklevel=3)
-        forking.follow(self)
 
     def take(self) -> sqlite3.Cursor:
         """Borrow a cursor; give it back with `give`.
@@ -256,9 +277,11 @@ class Connections:
             try:
                 cursor.execute(_LEVELS["full" if last else self.durability])
                 cursor.execute("BEGIN IMMEDIATE")
+                self._refuse_moved(cursor)  # while it waited for its turn
                 refuse_newer(self.path, *cursor.execute("PRAGMA user_version").fetchone())
                 yield cursor
                 cursor.execute("COMMIT")
+                self._refuse_moved(cursor)  # nobody reads what was written there
             except (*FAULTS, OverflowError) as error:
                 raise self.failed(error, cursor) from error
             finally:
@@ -266,10 +289,18 @@ class Connections:
         finally:
             self._writer.release()
 
+    def _refuse_moved(self, cursor: sqlite3.Cursor) -> None:
+        pool = self._lent.get(cursor)
+        if pool is None or identity(self.path) != pool.file:
+            raise StoreUnavailable(
+                f"{self.path} was removed, replaced or set aside meanwhile: nothing was done; try "
+                "again"
+            )
+
     def close(self) -> None:
         """Close all connections: the idle ones now, the others when they are given back."""
         self._closed = True
-        self._pool.drain()
+        self._pool.close()
 
     def before_fork(self) -> None:
         """Let operations under way end, and no others begin."""
@@ -305,7 +336,16 @@ class Connections:
         """Open what is at the path now, unless that was done; gives what is told of damage."""
         with self._renewing:
             self._refuse_closed()
-            return self._begin(damage) if pool is self._pool else None
+            if pool is not self._pool:
+                return None
+            if self._out is not None and time.monotonic() < self._out[0]:
+                raise self._out[1]
+            try:
+                with _opening:
+                    return self._begin(damage)
+            except StoreError as error:
+                self._out = (time.monotonic() + RETRY, error)
+                raise
 
     def _begin(self, damage: DamagedDatabase | None = None) -> DamagedDatabase | None:
         """Open the file, or make it; a damaged one is set aside, and that is given in words.
@@ -313,9 +353,10 @@ class Connections:
         Args:
             damage: What is known to be wrong with the file that was open, if that is it still.
         """
-        marker = Marker(self.path, self._timeout)
+        first = self._pool.file == NOTHING  # later, a call waits for it
+        marker = Marker(self.path, self._timeout if first else min(self._timeout, RETRY))
         if not marker.present():
-            examine(self.path, marked=False)  # beside what is not ours, nothing is put
+            self._examine(marker)  # beside what is not ours, nothing is put
         with marker.held():
             if damage is None or identity(self.path) != self._pool.file:
                 try:
@@ -333,23 +374,28 @@ class Connections:
                     f"{damage}, and cannot be set aside ({error.strerror}); remove it, or name "
                     "another file"
                 ) from error
-            self._start(marker)
-            return DamagedDatabase(
-                f"{damage}: it was set aside as {aside.name}, and the cache begins anew"
-            )
+            told = f"{damage}: it was set aside as {aside.name}"
+            try:
+                self._start(marker)
+            except StoreError as error:
+                raise StoreUnavailable(f"{told}, and another cannot be begun: {error}") from error
+            return DamagedDatabase(f"{told}, and the cache begins anew")
+
+    def _examine(self, marker: Marker) -> None:
+        known = identity(self.path) in _open_files
+        examine(self.path, marked=marker.present(), known=known)
 
     def _start(self, marker: Marker) -> None:
         """Open a connection to a file that is ours, as it should be, or made now."""
-        examine(self.path, marked=marker.present(), lost=marker.lost)
+        self._examine(marker)
         connection = self._connection()
         try:
             (version,) = connection.execute("PRAGMA user_version").fetchone()
             if version != VERSION:
-                begin = partial(marker.begin, anew=self._opened > 0)
-                bring_up_to_date(connection, self.path, begin)
+                bring_up_to_date(connection, self.path, partial(marker.begin, self.reached))
             self._prepare(connection)
-            if self._opened:
-                succeed(connection, self._opened)
+            if self._pool.file != NOTHING:
+                succeed(connection, self.reached)
             marker.opened()
         except FAULTS as error:
             connection.close()
@@ -357,9 +403,8 @@ class Connections:
         except BaseException:
             connection.close()
             raise
-        self._opened = ticks()
         former, self._pool = self._pool, _Pool(identity(self.path), [connection.cursor()])
-        former.drain()
+        former.close()
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         """Have it keep a log, and read what every use of it reads: damage there is told at once."""

@@ -106,7 +106,9 @@ class SqliteStore:
         text = os.fspath(path)
         if not text or text == ":memory:" or "\x00" in text:
             raise UsageError(f"{text!r} names no file; for a cache in memory take MemoryStore")
-        self._path = Path(text).absolute()
+        if isinstance(reach, bool) or not isinstance(reach, int) or reach < 1:
+            raise UsageError(f"reach must be a whole number from 1, not {reach!r}")
+        self._path = Path(text).resolve()  # one file by two names has one marker
         self.url = f"sqlite:///{self._path}"
         self._reach = reach
         self._connections = Connections(
@@ -128,6 +130,7 @@ class SqliteStore:
             before = pages.state.epoch
             yield cursor, pages
             pages.save()
+            self._connections.reached = pages.state.sequence
         if pages.state.epoch > before and not last:
             # Only now it is known that it must last: a commit that does takes it along. SQLite
             # leaves out the write of a row that stays as it was, but not that of a pragma.
@@ -143,6 +146,7 @@ class SqliteStore:
             else:
                 rows = fetch(cursor, _GET_MANY, (json.dumps([escape(one) for one in ids]),))
             sequence, epoch = whole(rows[0][:2] if rows else None)
+            self._connections.reached = sequence
         except FAULTS as error:
             raise self._connections.failed(error, cursor) from error
         finally:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -36,15 +37,16 @@ Identity = tuple[int, int]
 NOTHING: Identity = (-1, -1)
 """Of no file."""
 
-ENDINGS = ("", "-wal", "-shm")
-"""What lies in a database's files, in the order in which they are moved.
+ENDINGS = ("-wal", "-shm")
+"""What lies beside a database. It is moved after it: who opens the path meanwhile finds nothing,
+and not a database that has lost its log."""
 
-The database goes first: who opens its path meanwhile finds nothing, and not a database that has
-lost its log.
-"""
+_PLAIN = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 
 _WIDTH = 8192  # a path may have 4,096 bytes, which JSON may write twice as long
 _PAUSE = 0.005
+_MOST = 2**62
+_ASIDE = re.compile(r"[^/\\\0]{1,255}-damaged-[0-9]+")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,6 +56,7 @@ class _Note:
     Args:
         began: Where the database's sequence began.
         aside: The name under which it is being set aside; empty, if it is not.
+        moving: Device and inode of what is being set aside.
         at: Where the database was when it was opened last: a copy of the marker says nothing of
             the files beside it.
         file: Device and inode of the database then …
@@ -63,6 +66,7 @@ class _Note:
 
     began: int = 0
     aside: str = ""
+    moving: Identity = NOTHING
     at: str = ""
     file: Identity = NOTHING
     log: Identity = NOTHING
@@ -85,8 +89,17 @@ class Marker:
         self._began = 0
 
     def present(self) -> bool:
-        """Whether there is one."""
-        return os.path.isfile(self._path)  # noqa: PTH113 - false, too, where nobody may look
+        """Whether there is one, and not a file of somebody else's by that name."""
+        try:
+            file = os.open(self._path, os.O_RDONLY | _PLAIN)
+        except OSError:
+            return False
+        try:
+            return _note(file) is not None
+        except OSError:
+            return False
+        finally:
+            os.close(file)
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -98,32 +111,54 @@ class Marker:
             StoreUnavailable: Another process does not come to an end with it.
         """
         try:
-            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
-            if os.fstat(self._file).st_size == 0:
-                self._path.chmod(0o600)  # whatever the umask took away
-                os.write(self._file, b" " * _WIDTH)
-                os.fsync(self._file)
-                settle(self._path.parent)  # loss of power leaves no database without it
+            self._file = self._opened()
         except OSError:
             yield
             return
         try:
             self._lock()
-            self._finish()
-            self._leave_no_log_of_another()
+            try:
+                self._finish()
+                self._leave_no_log_of_another()
+            except OSError as error:
+                raise StoreUnavailable(
+                    f"{self._database}: what lies beside it cannot be moved or removed "
+                    f"({error.strerror}); check the permissions of its directory"
+                ) from error
             yield
         finally:
             os.close(self._file)  # which frees the lock
             self._file = -1
 
-    def begin(self, *, anew: bool) -> int:
+    def _opened(self) -> int:
+        """The marker's file, made if there is none.
+
+        Raises:
+            OSError: It cannot be opened, or is somebody else's.
+        """
+        file = os.open(self._path, os.O_RDWR | os.O_CREAT | _PLAIN, 0o600)
+        try:
+            if os.fstat(file).st_size == 0:
+                self._path.chmod(0o600)  # whatever the umask took away
+                os.write(file, b" " * _WIDTH)
+                os.fsync(file)
+                settle(self._path.parent)  # loss of power leaves no database without it
+            if _note(file) is None:
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+        except OSError:
+            os.close(file)
+            raise
+        return file
+
+    def begin(self, reached: int) -> int:
         """Where a new database's sequence begins: at 0, or beyond all that its predecessor's had.
 
         Args:
-            anew: Whether there is known to have been one before. The marker may know of one, too.
+            reached: What the predecessor's sequence is known to have reached; 0 where none is
+                known. The marker may know of one, too.
         """
         note = self._read()
-        self._began = max(ticks(), note.began + 1) if anew or note.used else 0
+        self._began = max(ticks(), note.began + 1, reached + 1) if reached or note.used else 0
         return self._began
 
     def opened(self) -> None:
@@ -141,15 +176,6 @@ class Marker:
             self._write(now)
 
     @property
-    def lost(self) -> bool:
-        """Whether there was a database that is an empty file now. Only while held."""
-        note = self._read()
-        return self._of_here(note) and note.file == identity(self._database)
-
-    def _of_here(self, note: _Note) -> bool:
-        return note.at == str(self._database)
-
-    @property
     def _log(self) -> Path:
         return Path(f"{self._database}-wal")
 
@@ -157,8 +183,9 @@ class Marker:
         """Remove the log of a database in whose place another file came: it is not that one's."""
         note = self._read()
         stale = note.log != NOTHING and note.log == identity(self._log)
-        if self._of_here(note) and stale and note.file != identity(self._database):
-            for ending in ENDINGS[1:]:
+        here = note.at == str(self._database)
+        if here and stale and note.file != identity(self._database):
+            for ending in ENDINGS:
                 Path(f"{self._database}{ending}").unlink(missing_ok=True)
             settle(self._path.parent)
 
@@ -173,8 +200,13 @@ class Marker:
         number = 1
         while (aside := Path(f"{self._database}-damaged-{number}")).exists():
             number += 1
-        self._write(replace(self._read(), aside=aside.name))
-        self._finish()
+        note = self._read()
+        self._write(replace(note, aside=aside.name, moving=identity(self._database)))
+        try:
+            self._finish()
+        except OSError:
+            self._write(note)
+            raise
         return aside
 
     def _finish(self) -> None:
@@ -182,13 +214,16 @@ class Marker:
         if not note.aside:
             return
         aside = self._database.with_name(note.aside)
-        for ending in ENDINGS:
-            moved = Path(f"{aside}{ending}")
-            if not moved.exists():
-                with suppress(FileNotFoundError):
-                    Path(f"{self._database}{ending}").rename(moved)
+        if identity(self._database) == note.moving and not aside.exists():
+            self._database.rename(aside)
+        if identity(aside) == note.moving:
+            for ending in ENDINGS:
+                moved = Path(f"{aside}{ending}")
+                if not moved.exists():
+                    with suppress(FileNotFoundError):
+                        Path(f"{self._database}{ending}").rename(moved)
         settle(self._database.parent)
-        self._write(replace(note, aside=""))
+        self._write(replace(note, aside="", moving=NOTHING))
 
     def _lock(self) -> None:
         until = time.monotonic() + self._patience
@@ -212,21 +247,11 @@ class Marker:
         return True
 
     def _read(self) -> _Note:
-        if self._file < 0:
-            return _Note()
         try:
-            said = json.loads(os.pread(self._file, _WIDTH, 0))
-            note = _Note(
-                began=int(said["began"]),
-                aside=str(said["aside"]),
-                at=str(said["at"]),
-                file=_identity(said["file"]),
-                log=_identity(said["log"]),
-                used=True,
-            )
-        except (OSError, ValueError, KeyError, TypeError):
-            return _Note()
-        return note if Path(note.aside).name == note.aside else _Note()
+            note = _note(self._file) if self._file >= 0 else None
+        except OSError:
+            note = None
+        return _Note() if note is None else note
 
     def _write(self, note: _Note) -> None:
         """In one piece, over what was there: the lock is on this very file."""
@@ -249,6 +274,32 @@ def identity(path: Path) -> Identity:
     except OSError:
         return NOTHING
     return (found.st_dev, found.st_ino)
+
+
+def _note(file: int) -> _Note | None:
+    """What a marker's file says; `None` where it is something else, or damaged.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    data = os.pread(file, _WIDTH, 0)
+    if not data.strip():
+        return _Note()
+    try:
+        said = json.loads(data)
+        note = _Note(
+            began=int(said["began"]),
+            aside=str(said["aside"]),
+            moving=_identity(said["moving"]),
+            at=str(said["at"]),
+            file=_identity(said["file"]),
+            log=_identity(said["log"]),
+            used=True,
+        )
+    except (ValueError, KeyError, TypeError, OverflowError):
+        return None
+    plain = not note.aside or _ASIDE.fullmatch(note.aside)
+    return note if plain and 0 <= note.began < _MOST else None
 
 
 def _identity(said: list[int]) -> Identity:

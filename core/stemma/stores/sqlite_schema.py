@@ -38,8 +38,8 @@ STEPS: Mapping[int, Sequence[str]] = {
 """What makes of a version the next one."""
 
 TICKS = 10_000
-"""Sequence numbers that a store may use up a second, on the average, and still be succeeded by one
-that begins at the time of day. It writes less than half as many."""
+"""How the time of day becomes a number beyond those of a store: it uses up fewer a second, mostly.
+Where it does not, who has seen its numbers knows."""
 
 _HEADER = 100
 _MAGIC = b"SQLite format 3\x00"
@@ -141,7 +141,7 @@ _TABLES = (
 )
 
 
-def examine(path: Path, *, marked: bool, lost: bool = False) -> None:
+def examine(path: Path, *, marked: bool, known: bool = False) -> None:
     """See that there is a database of ours; an empty file is made, for its owner only, if not.
 
     The file's header is read as bytes: SQLite is not let near a file that is not ours.
@@ -149,14 +149,17 @@ def examine(path: Path, *, marked: bool, lost: bool = False) -> None:
     Args:
         path: The file.
         marked: Whether our marker lies beside it, so that what is no database any more was ours.
-        lost: Whether this very file held a database of ours.
+        known: Whether this process has it open, so that it is ours; it is not opened then: closing
+            it would free the locks that SQLite holds on it for the whole process.
 
     Raises:
-        DamagedDatabase: It was ours, and its header is damaged, or it has been emptied.
+        DamagedDatabase: It was ours, and its header is damaged.
         ForeignDatabase: The file is something else.
         SchemaTooNew: A newer Stemma wrote it.
         StoreUnavailable: The file cannot be read or made.
     """
+    if known:
+        return
     try:
         if not path.exists():
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
@@ -170,8 +173,6 @@ def examine(path: Path, *, marked: bool, lost: bool = False) -> None:
             f"cannot open {path}: {error.strerror}; name a file in a directory that exists and "
             "that this process may write to"
         ) from error
-    if lost and not header:
-        raise DamagedDatabase(f"{path} has been emptied")
     if header and not (marked and _being_made(path)):
         _recognise(path, header, marked=marked)
 
@@ -223,20 +224,20 @@ def ticks() -> int:
     return int(time.time() * TICKS)
 
 
-def succeed(connection: sqlite3.Connection, after: int) -> None:
+def succeed(connection: sqlite3.Connection, reached: int) -> None:
     """Move a store's numbers beyond those of another one, in whose place it came.
 
     What was asked of that one before then is refused here: what was recalled there is not known.
 
     Args:
         connection: To the store.
-        after: What its numbers began at, unless they did later than this, is not beyond.
+        reached: What the other one's sequence is known to have reached.
     """
     connection.execute("BEGIN IMMEDIATE")
     connection.execute(
         """UPDATE meta SET sequence = max(sequence + 1, ?1), epoch = max(sequence + 1, ?1),
-        forgotten = max(sequence + 1, ?1), began = max(sequence + 1, ?1) WHERE began < ?2""",
-        (ticks(), after),
+        forgotten = max(sequence + 1, ?1), began = max(sequence + 1, ?1) WHERE began <= ?2""",
+        (max(ticks(), reached + 1), reached),
     )
     connection.execute("COMMIT")
 

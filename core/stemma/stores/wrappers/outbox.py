@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from stemma.errors import StoreError, StoreUnavailable
+from stemma.errors import StoreError, StoreUnavailable, UsageError
 from stemma.files import write_whole
 from stemma.selector import Selector
 from stemma.stores.protocol import Judgement
@@ -61,10 +61,13 @@ class Outbox:
             On a local disk, and not in a place that is cleared at start.
 
     Raises:
+        UsageError: The path is empty.
         StoreUnavailable: It cannot be made.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
+        if not os.fspath(path):
+            raise UsageError("an outbox needs a directory: a path that is not empty")
         self._path = Path(path).absolute()
         self._numbers = itertools.count()
         try:
