@@ -18,8 +18,8 @@ from pathlib import Path
 import stemma
 from evals.reliability import Outcome, times
 from evals.reliability.crowd import ended
-from stemma.stores.connections import MOST_IDLE
 from stemma.stores.sqlite import SqliteStore
+from stemma.stores.sqlite_pool import MOST_IDLE
 
 ROUNDS = 20
 THREADS, TASKS = 64, 1_000
@@ -60,7 +60,7 @@ class Counting:
         return max(0, self.open - allowed)
 
     def __call__(self, path: str, timeout: float) -> sqlite3.Connection:
-        """As `stemma.stores.connections.connect`."""
+        """As `stemma.stores.sqlite_pool.connect`."""
         counting = self
 
         class Connection(sqlite3.Connection):

@@ -23,9 +23,9 @@ from evals.reliability import Outcome
 from evals.reliability.disk import Change, Disk, Recorder
 from evals.reliability.history import snapshot, step
 from evals.reliability.shim import connecting
-from stemma.stores.connections import Connect, Durability
 from stemma.stores.memory import MemoryStore
 from stemma.stores.sqlite import SqliteStore
+from stemma.stores.sqlite_pool import Connect, Durability
 from stemma.testing.builders import entry, put_one
 
 __all__ = ["Making", "run"]

@@ -16,7 +16,7 @@ from typing import Any, Self, cast
 
 import apsw
 
-from stemma.stores.connections import Connect
+from stemma.stores.sqlite_pool import Connect
 
 __all__ = ["File", "FileSystem", "connecting"]
 

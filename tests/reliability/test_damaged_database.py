@@ -26,7 +26,7 @@ def no_warning():
     connections.warnings = type("Silent", (), {"warn": staticmethod(lambda *_, **__: None)})
 
 def no_setting_aside():
-    Connections.failed = lambda self, error, cursor: connections._explain(error, self.path)
+    Connections.failed = lambda self, error, cursor: connections.explain(error, self.path)
 
 def no_life():
     Connections.take = lambda self: os.abort()

@@ -47,7 +47,7 @@ def test_a_store_that_acknowledges_what_failed_is_found_out(tmp_path: Path, monk
 
 def test_an_error_that_is_not_ours_is_found_out(tmp_path: Path, monkeypatch):
     """As SQLite raises it."""
-    monkeypatch.setattr(connections, "_explain", lambda error, path: error)
+    monkeypatch.setattr(connections, "explain", lambda error, path: error)
     assert "errors that are not ours" in broken(io_errors, tmp_path, 0.02)
 
 

@@ -9,7 +9,7 @@ from evals.reliability.disk import Recorder
 from evals.reliability.shim import connecting
 
 from stemma.selector import Selector
-from stemma.stores import connections
+from stemma.stores import sqlite_pool
 from stemma.stores.protocol import Judgement
 from stemma.stores.sqlite import SqliteStore
 from stemma.testing.builders import NOW, entry, put, put_one, source, vector
@@ -80,7 +80,7 @@ def lost(durability: str, folder: Path, **options) -> set[str]:
 def test_a_store_that_does_not_sync_what_it_acknowledges_is_found_out(tmp_path: Path):
     """Transactions are missing, although full durability was asked for."""
 
-    def lazy(path: Path, durability: str, connect: connections.Connect) -> SqliteStore:
+    def lazy(path: Path, durability: str, connect: sqlite_pool.Connect) -> SqliteStore:
         return SqliteStore(path, durability="normal", connect=connect)
 
     assert "acknowledged transactions lost with full durability" in lost(
@@ -90,12 +90,12 @@ def test_a_store_that_does_not_sync_what_it_acknowledges_is_found_out(tmp_path: 
 
 def test_a_store_that_does_not_sync_invalidations_is_found_out(tmp_path: Path, monkeypatch):
     """Entries that were recalled are there again."""
-    monkeypatch.setitem(connections._LEVELS, "full", connections._LEVELS["normal"])
+    monkeypatch.setitem(sqlite_pool.LEVELS, "full", sqlite_pool.LEVELS["normal"])
     assert "acknowledged invalidations lost" in lost("normal", tmp_path)
 
 
 def test_a_store_that_never_syncs_is_found_out(tmp_path: Path, monkeypatch):
     """Its log and its tables no longer agree."""
     for durability in ("normal", "full"):
-        monkeypatch.setitem(connections._LEVELS, durability, "PRAGMA synchronous = OFF")
+        monkeypatch.setitem(sqlite_pool.LEVELS, durability, "PRAGMA synchronous = OFF")
     assert "stores that could not be used" in lost("normal", tmp_path)

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from stemma.errors import ForeignDatabase, SchemaTooNew, StoreError, StoreUnavailable, UsageError
-from stemma.stores.connections import connect
 from stemma.stores.sqlite import SqliteStore
+from stemma.stores.sqlite_pool import connect
 from stemma.stores.sqlite_schema import VERSION
 from stemma.testing.builders import entry, put_one
 

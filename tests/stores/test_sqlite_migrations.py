@@ -10,8 +10,8 @@ import pytest
 from stemma.errors import SchemaTooNew
 from stemma.selector import Selector
 from stemma.stores import sqlite_schema
-from stemma.stores.connections import connect
 from stemma.stores.sqlite import SqliteStore
+from stemma.stores.sqlite_pool import connect
 from stemma.testing.builders import NOW, entry, put_one
 
 OLDER = range(1, sqlite_schema.VERSION)

@@ -19,130 +19,39 @@ import sqlite3
 import threading
 import time
 import warnings
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Literal
 
 from stemma import forking
 from stemma.errors import DamagedDatabase, StoreError, StoreUnavailable, UsageError
-from stemma.stores.sqlite_marker import NOTHING, Identity, Marker, identity
-from stemma.stores.sqlite_schema import (
-    VERSION,
-    bring_up_to_date,
-    examine,
-    refuse_newer,
-    succeed,
+from stemma.stores.sqlite_errors import FAULTS, explain
+from stemma.stores.sqlite_marker import NOTHING, Marker, identity
+from stemma.stores.sqlite_pool import (
+    LEVELS,
+    MOST_IDLE,
+    Connect,
+    Durability,
+    Pool,
+    end,
+    is_open,
+    made,
 )
+from stemma.stores.sqlite_schema import VERSION, bring_up_to_date, examine, refuse_newer, succeed
 from stemma.stores.text import Damaged
 
-__all__ = ["FAULTS", "Connect", "Connections", "Durability", "connect"]
-
-Connect = Callable[[str, float], sqlite3.Connection]
-Durability = Literal["normal", "full"]
-
-MOST_IDLE = 16
-MOST_BYTES = 64 * 1024 * 1024
-"""No text, blob or row beyond this is read or written."""
-
-FAULTS = (sqlite3.Error, UnicodeError, Damaged)
-"""What comes of using a connection; a damaged schema or record can be no text at all."""
+__all__ = ["Connections"]
 
 RETRY = 1.0
 """Seconds after which a file that could not be opened is tried again; until then calls fail at
 once."""
 
-_opening = forking.Lock()
-"""Held while a file is opened: a child would keep the marker's lock for as long as it lives."""
-
-_open_files: list[Identity] = []
-"""The files that stores of this process have open, once for each."""
-
 QUIET = 5.0
 """Seconds for which a fork waits for operations under way."""
 
-_LEVELS: Mapping[Durability, str] = {
-    "normal": "PRAGMA synchronous = NORMAL",
-    "full": "PRAGMA synchronous = FULL",
-}
-
-_LOCKED = "it stayed locked: another process has been writing; wait, or raise busy_timeout"
-_UNAVAILABLE = {
-    sqlite3.SQLITE_BUSY: _LOCKED,
-    sqlite3.SQLITE_LOCKED: _LOCKED,
-    sqlite3.SQLITE_CANTOPEN: "it cannot be opened; check the path and its permissions",
-    sqlite3.SQLITE_READONLY: "it may only be read; check the file's permissions",
-    sqlite3.SQLITE_PERM: "it may not be opened; check the file's permissions",
-    sqlite3.SQLITE_FULL: "the disk is full; make room",
-    sqlite3.SQLITE_IOERR: "reading or writing failed; check the disk",
-    sqlite3.SQLITE_NOMEM: "there is no memory left",
-}
-_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-
-
-def connect(path: str, timeout: float) -> sqlite3.Connection:
-    """Open a file with the standard library's `sqlite3`.
-
-    Args:
-        path: The file.
-        timeout: How long to wait for a lock, seconds.
-    """
-    return sqlite3.connect(
-        f"{Path(path).as_uri()}?mode=rw",  # it is never made here: by others it could be read then
-        uri=True,
-        timeout=timeout,
-        isolation_level=None,
-        check_same_thread=False,
-        cached_statements=256,
-    )
-
-
-def _explain(error: BaseException, path: Path) -> StoreError:
-    """The error of ours for one of `sqlite3`'s."""
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    words = str(error)
-    if code in _UNAVAILABLE:
-        return StoreUnavailable(f"{path}: {_UNAVAILABLE[code]} ({words})")
-    if code == 0 and isinstance(error, sqlite3.OperationalError):
-        return StoreUnavailable(f"{path}: {words}")
-    lost = code == sqlite3.SQLITE_ERROR and "no such table" in words
-    if isinstance(error, Damaged | UnicodeError) or code in _DAMAGED or lost:
-        return DamagedDatabase(f"{path} is damaged ({words or 'a record'})")
-    return StoreError(f"{path}: {words}")
-
-
-def _end(cursor: sqlite3.Cursor) -> None:
-    """Close a connection, which rolls back what was not committed.
-
-    Its cursor first: a statement that is still running would keep it open, and its locks held.
-    """
-    connection = cursor.connection
-    cursor.close()
-    connection.close()
-
-
-class _Pool:
-    """The idle connections to one file, which is known by its device and inode."""
-
-    def __init__(self, file: Identity, idle: Iterable[sqlite3.Cursor] = ()) -> None:
-        self.file = file
-        self.idle = deque(idle)
-        if file != NOTHING:
-            _open_files.append(file)
-
-    def close(self) -> None:
-        """Close them for good."""
-        self.drain()
-        with suppress(ValueError):
-            _open_files.remove(self.file)
-
-    def drain(self) -> None:
-        """Close them."""
-        while self.idle:
-            with suppress(IndexError, sqlite3.Error):
-                _end(self.idle.pop())
+_opening = forking.Lock()
+"""Held while a file is opened: a child would keep the marker's lock for as long as it lives."""
 
 
 class Connections:
@@ -182,7 +91,7 @@ class Connections:
         self._closed = False
         self._gate: threading.Event | None = None  # where others wait while a fork is under way
         self._name = str(path)
-        self._pool = _Pool(NOTHING)
+        self._pool = Pool(NOTHING)
         self.reached = 0  # what the store's sequence was last seen to be
         self._out: tuple[float, StoreError] | None = None
         self._locks()
@@ -224,21 +133,21 @@ class Connections:
         """Give a cursor back."""
         pool = self._lent.pop(cursor, None)
         if pool is None or cursor.connection.in_transaction:
-            _end(cursor)
+            end(cursor)
             return
         pool.idle.append(cursor)
         if self._closed or pool is not self._pool:
             pool.drain()
         elif len(pool.idle) > MOST_IDLE:
             with suppress(IndexError):
-                _end(pool.idle.popleft())
+                end(pool.idle.popleft())
 
     def failed(self, error: BaseException, cursor: sqlite3.Cursor) -> StoreError:
         """The error of ours for what went wrong with a borrowed cursor.
 
         A damaged file is set aside, and another one begun in its place.
         """
-        told = _explain(error, self.path)
+        told = explain(error, self.path)
         if not isinstance(told, DamagedDatabase):
             return told
         try:
@@ -275,7 +184,7 @@ class Connections:
         try:
             cursor = self.take()
             try:
-                cursor.execute(_LEVELS["full" if last else self.durability])
+                cursor.execute(LEVELS["full" if last else self.durability])
                 cursor.execute("BEGIN IMMEDIATE")
                 self._refuse_moved(cursor)  # while it waited for its turn
                 refuse_newer(self.path, *cursor.execute("PRAGMA user_version").fetchone())
@@ -321,17 +230,17 @@ class Connections:
 
     def after_fork(self) -> None:
         """Begin anew in the child: the parent's connections and locks are not its own."""
-        self._pool = _Pool(self._pool.file)
+        self._pool = Pool(self._pool.file)
         self._locks()
 
     def _locks(self) -> None:
-        self._lent: dict[sqlite3.Cursor, _Pool] = {}
+        self._lent: dict[sqlite3.Cursor, Pool] = {}
         self._writer = threading.Lock()
         self._renewing = threading.RLock()
         self._gate = None
 
     def _renew(
-        self, pool: _Pool | None, damage: DamagedDatabase | None = None
+        self, pool: Pool | None, damage: DamagedDatabase | None = None
     ) -> DamagedDatabase | None:
         """Open what is at the path now, unless that was done; gives what is told of damage."""
         with self._renewing:
@@ -382,13 +291,13 @@ class Connections:
             return DamagedDatabase(f"{told}, and the cache begins anew")
 
     def _examine(self, marker: Marker) -> None:
-        known = identity(self.path) in _open_files
+        known = is_open(identity(self.path))
         examine(self.path, marked=marker.present(), known=known)
 
     def _start(self, marker: Marker) -> None:
         """Open a connection to a file that is ours, as it should be, or made now."""
         self._examine(marker)
-        connection = self._connection()
+        connection = made(self._make, self.path, self._timeout, self.durability)
         try:
             (version,) = connection.execute("PRAGMA user_version").fetchone()
             if version != VERSION:
@@ -399,11 +308,11 @@ class Connections:
             marker.opened()
         except FAULTS as error:
             connection.close()
-            raise _explain(error, self.path) from error
+            raise explain(error, self.path) from error
         except BaseException:
             connection.close()
             raise
-        former, self._pool = self._pool, _Pool(identity(self.path), [connection.cursor()])
+        former, self._pool = self._pool, Pool(identity(self.path), [connection.cursor()])
         former.close()
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
@@ -420,28 +329,8 @@ class Connections:
     def _open(self) -> sqlite3.Cursor:
         with self._renewing:
             self._refuse_closed()
-            return self._connection().cursor()
+            return made(self._make, self.path, self._timeout, self.durability).cursor()
 
     def _refuse_closed(self) -> None:
         if self._closed:
             raise StoreUnavailable(f"the store of {self.path} was closed; open another one")
-
-    def _connection(self) -> sqlite3.Connection:
-        try:
-            connection = self._make(str(self.path), self._timeout)
-        except FAULTS as error:
-            raise _explain(error, self.path) from error
-        try:
-            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_BYTES)
-            connection.execute(_LEVELS[self.durability])
-            # Read, not mapped: a page that a fault of the disk or of somebody else has taken away
-            # is then an error, and not the end of the process.
-            connection.execute("PRAGMA mmap_size = 0")
-            connection.execute("PRAGMA cache_size = -16384")
-            connection.execute("PRAGMA temp_store = MEMORY")
-            connection.execute("PRAGMA cell_size_check = ON")
-            connection.execute("PRAGMA trusted_schema = OFF")
-        except FAULTS as error:
-            connection.close()
-            raise _explain(error, self.path) from error
-        return connection

@@ -25,7 +25,7 @@ from stemma.errors import DamagedDatabase, StoreError, UsageError
 from stemma.outcome import Recall, Stored
 from stemma.selector import Selector
 from stemma.stores import sqlite_check, sqlite_journal, sqlite_recall
-from stemma.stores.connections import FAULTS, Connect, Connections, Durability, connect
+from stemma.stores.connections import Connections
 from stemma.stores.protocol import (
     Ancestry,
     Changes,
@@ -45,7 +45,9 @@ from stemma.stores.rows import (
     unpack_vector,
 )
 from stemma.stores.rules import admit, judge
+from stemma.stores.sqlite_errors import FAULTS
 from stemma.stores.sqlite_pages import ROW, SqlitePages, fetch, lenient, where, whole
+from stemma.stores.sqlite_pool import Connect, Durability, connect
 from stemma.stores.sqlite_schema import APPLICATION
 from stemma.stores.sqlite_vectors import gather
 from stemma.stores.text import Damaged, escape, unescape
