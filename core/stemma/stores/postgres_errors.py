@@ -33,7 +33,8 @@ _UNAVAILABLE = {
 
 _BROKEN = {
     "22003": "a number is beyond what can be stored",
-    "42501": "the role may not do this; grant it what docs/stores.md lists",
+    "42501": "the role may not do this; grant it what docs/stores.md lists, and where the database "
+    "has no pgvector yet, have its master say CREATE EXTENSION vector",
     "42P01": "the tables are gone; open the store anew to make them",
     "3F000": "the schema is gone; open the store anew to make it",
     "42704": "a type is gone; is the extension pgvector still installed?",
