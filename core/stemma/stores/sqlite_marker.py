@@ -111,13 +111,14 @@ class Marker:
             StoreUnavailable: Another process does not come to an end with it.
         """
         try:
-            self._file = self._opened()
+            self._file = self._open()
         except OSError:
             yield
             return
         try:
             self._lock()
             try:
+                self._make()
                 self._finish()
                 self._leave_no_log_of_another()
             except OSError as error:
@@ -130,7 +131,7 @@ class Marker:
             os.close(self._file)  # which frees the lock
             self._file = -1
 
-    def _opened(self) -> int:
+    def _open(self) -> int:
         """The marker's file, made if there is none.
 
         Raises:
@@ -140,15 +141,19 @@ class Marker:
         try:
             if os.fstat(file).st_size == 0:
                 self._path.chmod(0o600)  # whatever the umask took away
-                os.write(file, b" " * _WIDTH)
-                os.fsync(file)
-                settle(self._path.parent)  # loss of power leaves no database without it
             if _note(file) is None:
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
         except OSError:
             os.close(file)
             raise
         return file
+
+    def _make(self) -> None:
+        """Write a new marker, so that loss of power leaves no database without it."""
+        if os.fstat(self._file).st_size == 0:
+            os.pwrite(self._file, b" " * _WIDTH, 0)
+            os.fsync(self._file)
+            settle(self._path.parent)
 
     def begin(self, reached: int) -> int:
         """Where a new database's sequence begins: at 0, or beyond all that its predecessor's had.
