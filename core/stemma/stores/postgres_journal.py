@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from stemma.stores import rules
+from stemma.stores.journal_rows import COUNTED, JUDGED, SERVED, counted, judged, served
 from stemma.stores.postgres_rows import escaped
 from stemma.stores.postgres_steps import COMMIT, Say, Steps
 from stemma.stores.protocol import Count, Judgement, Serving
-from stemma.stores.text import escape, unescape
+from stemma.stores.text import escape
 
 __all__ = ["add", "counts", "judgements", "servings"]
 
@@ -38,52 +39,20 @@ def add(servings: Sequence[Serving], counts: Sequence[Count]) -> Steps[None]:
 
 def counts() -> Steps[tuple[Count, ...]]:
     """The sums of all counters. See `Store.counts`."""
-    statement = "SELECT tenant, node, outcome, lookups, seconds, tokens FROM counters"
-    (rows,) = yield [Say(statement)]
-    sums = (
-        Count(
-            tenant=unescape(tenant),
-            node=unescape(node),
-            outcome=unescape(outcome),
-            lookups=lookups,
-            seconds=seconds,
-            tokens=tokens,
-        )
-        for tenant, node, outcome, lookups, seconds, tokens in rows
-    )
-    return tuple(sorted(sums, key=lambda one: (one.tenant, one.node, one.outcome)))
+    (rows,) = yield [Say(f"SELECT {COUNTED} FROM counters")]
+    return counted(rows)
 
 
 def servings(entry: str | None, limit: int) -> Steps[tuple[Serving, ...]]:
     """Journalled servings, newest first. See `Store.servings`."""
-    (rows,) = yield [_newest("servings", "entry, tenant, tier, similarity, at", entry, limit)]
-    return tuple(
-        Serving(
-            entry=unescape(served),
-            tenant=unescape(tenant),
-            tier=unescape(tier),
-            similarity=similarity,
-            at=at,
-        )
-        for served, tenant, tier, similarity, at in rows
-    )
+    (rows,) = yield [_newest("servings", SERVED, entry, limit)]
+    return served(rows)
 
 
 def judgements(entry: str | None, limit: int) -> Steps[tuple[Judgement, ...]]:
     """Journalled verdicts, newest first. See `Store.judgements`."""
-    columns = "entry, value, verdict, by, confidence, at"
-    (rows,) = yield [_newest("judgements", columns, entry, limit)]
-    return tuple(
-        Judgement(
-            entry=unescape(judged),
-            value=unescape(value),
-            verdict=verdict,
-            by=unescape(by),
-            confidence=confidence,
-            at=at,
-        )
-        for judged, value, verdict, by, confidence, at in rows
-    )
+    (rows,) = yield [_newest("judgements", JUDGED, entry, limit)]
+    return judged(rows)
 
 
 def _newest(table: str, columns: str, entry: str | None, limit: int) -> Say:

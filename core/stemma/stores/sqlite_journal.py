@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from typing import Any
 
 from stemma.stores import rules
+from stemma.stores.journal_rows import COUNTED, JUDGED, SERVED, counted, judged, served
 from stemma.stores.protocol import Count, Judgement, Serving
 from stemma.stores.sqlite_pages import fetch
-from stemma.stores.text import escape, unescape
+from stemma.stores.text import escape
 
 __all__ = ["add", "counts", "judgements", "note", "servings"]
 
-_JUDGEMENTS = """SELECT entry, value, verdict, by, confidence, at FROM judgements
-    ORDER BY number DESC LIMIT ?2"""
-_JUDGEMENTS_OF = """SELECT entry, value, verdict, by, confidence, at FROM judgements
-    WHERE entry = ?1 ORDER BY number DESC LIMIT ?2"""
-_SERVINGS = """SELECT entry, tenant, tier, similarity, at FROM servings
-    ORDER BY number DESC LIMIT ?2"""
-_SERVINGS_OF = """SELECT entry, tenant, tier, similarity, at FROM servings
-    WHERE entry = ?1 ORDER BY number DESC LIMIT ?2"""
+# ruff: noqa: S608 - statements are put together from constants of this package
+
 _ADD = """INSERT INTO counters VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
     lookups = lookups + excluded.lookups, seconds = seconds + excluded.seconds,
     tokens = tokens + excluded.tokens"""
@@ -58,49 +54,23 @@ def add(cursor: sqlite3.Cursor, servings: Sequence[Serving], counts: Sequence[Co
 
 def counts(cursor: sqlite3.Cursor) -> tuple[Count, ...]:
     """The sums of all counters."""
-    statement = "SELECT tenant, node, outcome, lookups, seconds, tokens FROM counters"
-    sums = (
-        Count(
-            tenant=unescape(tenant),
-            node=unescape(node),
-            outcome=unescape(outcome),
-            lookups=lookups,
-            seconds=seconds,
-            tokens=tokens,
-        )
-        for tenant, node, outcome, lookups, seconds, tokens in fetch(cursor, statement)
-    )
-    return tuple(sorted(sums, key=lambda one: (one.tenant, one.node, one.outcome)))
+    return counted(fetch(cursor, f"SELECT {COUNTED} FROM counters"))
 
 
 def servings(cursor: sqlite3.Cursor, entry: str | None, limit: int) -> tuple[Serving, ...]:
     """Journalled servings, newest first."""
-    key = None if entry is None else escape(entry)
-    rows = fetch(cursor, _SERVINGS if entry is None else _SERVINGS_OF, (key, limit))
-    return tuple(
-        Serving(
-            entry=unescape(served),
-            tenant=unescape(tenant),
-            tier=unescape(tier),
-            similarity=similarity,
-            at=at,
-        )
-        for served, tenant, tier, similarity, at in rows
-    )
+    return served(_newest(cursor, "servings", SERVED, entry, limit))
 
 
 def judgements(cursor: sqlite3.Cursor, entry: str | None, limit: int) -> tuple[Judgement, ...]:
     """Journalled verdicts, newest first."""
-    key = None if entry is None else escape(entry)
-    rows = fetch(cursor, _JUDGEMENTS if entry is None else _JUDGEMENTS_OF, (key, limit))
-    return tuple(
-        Judgement(
-            entry=unescape(judged),
-            value=unescape(value),
-            verdict=verdict,
-            by=unescape(by),
-            confidence=confidence,
-            at=at,
-        )
-        for judged, value, verdict, by, confidence, at in rows
-    )
+    return judged(_newest(cursor, "judgements", JUDGED, entry, limit))
+
+
+def _newest(
+    cursor: sqlite3.Cursor, table: str, columns: str, entry: str | None, limit: int
+) -> list[Any]:
+    """The newest rows of a journal, all or one entry's. Table and columns are constants."""
+    where, key = ("", ()) if entry is None else ("WHERE entry = ?", (escape(entry),))
+    statement = f"SELECT {columns} FROM {table} {where} ORDER BY number DESC LIMIT ?"
+    return fetch(cursor, statement, (*key, limit))
