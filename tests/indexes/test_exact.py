@@ -21,17 +21,6 @@ class TestConformance(IndexConformance):
         return ExactIndex()
 
 
-def brute_force(log: ChangeLog, group: str, vector, k: int):
-    """All cosines in float64, sorted: nothing clever."""
-    unit = vector.astype(np.float64) / np.linalg.norm(vector.astype(np.float64))
-    scored = []
-    for entry, (_, where, row) in log.entries.items():
-        if where == group:
-            wide = row.astype(np.float64)
-            scored.append((-(wide @ unit) / np.linalg.norm(wide), entry))
-    return [(entry, -negative) for negative, entry in sorted(scored)[:k]]
-
-
 puts = st.tuples(st.just("put"), st.integers(0, 30), st.integers(0, 39))
 removals = st.tuples(st.just("remove"), st.integers(0, 30), st.just(0))
 others = st.tuples(st.sampled_from(["touch", "forget", "ask"]), st.just(0), st.just(0))
@@ -43,28 +32,10 @@ def test_agrees_with_brute_force_after_any_history(history, k):
     """Any mix of puts, replacements, removals, cut logs and lookups between them."""
     log, index = ChangeLog(), ExactIndex()
     for what, number, row in [*history, ("ask", 0, 0)]:
-        entry = f"e{number:02}"
-        if what == "put":
-            log.put(entry, ROWS[row], f"g{number % 2}")
-        elif what == "remove" and entry in log.entries:
-            log.remove(entry)
-        elif what == "touch":
-            log.touch()
-        elif what == "forget":
-            log.forget()
-        elif what == "ask":
-            for group in ("g0", "g1"):
-                for asked in ASKED[:2]:
-                    expected = brute_force(log, group, asked, k)
-                    found = index.nearest(log.store, group, asked, k)
-                    assert [near.similarity for near in found] == pytest.approx(
-                        [similarity for _, similarity in expected], abs=1e-5
-                    )
-                    by_id = dict(brute_force(log, group, asked, 99))
-                    assert len({near.id for near in found}) == len(found)
-                    assert [by_id[near.id] for near in found] == pytest.approx(
-                        [near.similarity for near in found], abs=1e-5
-                    )
+        log.happen(what, f"e{number:02}", ROWS[row], f"g{number % 2}")
+        for asked in ASKED[:2] if what == "ask" else ():
+            assert log.agrees(index, "g0", asked, k, within=1e-5)
+            assert log.agrees(index, "g1", asked, k, within=1e-5)
     assert len(index) == len(log.entries)
 
 
@@ -79,13 +50,11 @@ def test_selects_the_highest_among_many(size):
         log.put(f"{number:05}", row)
     for asked in (rows[120].astype(np.float32), rng.normal(size=8).astype(np.float32)):
         found = index.nearest(log.store, "g", asked, 8)
-        assert [near.id for near in found] == [
-            entry for entry, _ in brute_force(log, "g", asked, 8)
-        ]
+        assert [near.id for near in found] == [entry for entry, _ in log.nearest("g", asked, 8)]
     for number in range(0, size, 6):
         log.remove(f"{number:05}")
     found = index.nearest(log.store, "g", asked, 8)
-    assert [near.id for near in found] == [entry for entry, _ in brute_force(log, "g", asked, 8)]
+    assert [near.id for near in found] == [entry for entry, _ in log.nearest("g", asked, 8)]
 
 
 def test_fetches_changes_only_when_the_sequence_has_moved():

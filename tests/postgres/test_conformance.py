@@ -34,16 +34,6 @@ class OnServer(PersistentStoreConformance):
     def made(self) -> Store:
         return PostgresStore(self.place, reach=self.reach)
 
-    @pytest.fixture
-    def store(self) -> Iterator[Store]:
-        store = self.made()
-        yield store
-        store.close()
-
-    def reopen(self, store: Store) -> Store:
-        store.close()
-        return self.made()
-
     def damage(self, id: str, part: str) -> None:
         part = "record" if part == "payload" else part
         with psycopg.connect(self.master) as connection:

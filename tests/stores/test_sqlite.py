@@ -1,7 +1,6 @@
 """The SQLite store passes the suite."""
 
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,14 +17,7 @@ class TestSqliteStore(PersistentStoreConformance):
     def _place(self, tmp_path: Path) -> None:
         self.path = tmp_path / "cache.db"
 
-    @pytest.fixture
-    def store(self) -> Iterator[SqliteStore]:
-        store = SqliteStore(self.path, reach=self.reach)
-        yield store
-        store.close()
-
-    def reopen(self, store: SqliteStore) -> SqliteStore:
-        store.close()
+    def made(self) -> SqliteStore:
         return SqliteStore(self.path, reach=self.reach)
 
     def damage(self, id: str, part: str) -> None:

@@ -79,6 +79,9 @@ def test_an_empty_file_becomes_a_store(path: Path):
     store = SqliteStore(path)
     put_one(store, entry("a"))
     store.close()
+    again = SqliteStore(path)
+    assert [one.id for one in again.find()] == ["a"]
+    again.close()
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o022, 0o277])

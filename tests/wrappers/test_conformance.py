@@ -56,19 +56,6 @@ class OverSqlite(PersistentStoreConformance):
         self.path = tmp_path / "cache.db"
         self.outbox = tmp_path / "outbox"
 
-    def made(self) -> Store:
-        raise NotImplementedError
-
-    @pytest.fixture
-    def store(self) -> Iterator[Store]:
-        store = self.made()
-        yield store
-        store.close()
-
-    def reopen(self, store: Store) -> Store:
-        store.close()
-        return self.made()
-
     def damage(self, id: str, part: str) -> None:
         part = "record" if part == "payload" else part
         with sqlite3.connect(self.path) as connection:

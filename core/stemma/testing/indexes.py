@@ -63,6 +63,41 @@ class ChangeLog:
         self.removed.clear()
         self.forgotten = self.now
 
+    def happen(self, what: str, id: str, vector: Any, group: str) -> None:
+        """One step of a history: `put`, `remove` if it is there, `touch` or `forget`."""
+        if what == "put":
+            self.put(id, vector, group)
+        elif what == "remove" and id in self.entries:
+            self.remove(id)
+        elif what == "touch":
+            self.touch()
+        elif what == "forget":
+            self.forget()
+
+    def nearest(self, group: str, vector: Any, k: int) -> list[tuple[str, float]]:
+        """The truth: all cosines in float64, sorted, and nothing clever."""
+        asked = vector.astype(np.float64)
+        unit = asked / np.linalg.norm(asked)
+        scored = []
+        for entry, (_, where, row) in self.entries.items():
+            if where == group:
+                wide = row.astype(np.float64)
+                scored.append((-(wide @ unit) / np.linalg.norm(wide), entry))
+        return [(entry, -negative) for negative, entry in sorted(scored)[:k]]
+
+    def agrees(self, index: Index, group: str, vector: Any, k: int, *, within: float) -> bool:
+        """Whether an index finds what lies nearest, each once, with similarities so exact."""
+        found = index.nearest(self.store, group, vector, k)
+        told = [near.similarity for near in found]
+        true = [similarity for _, similarity in self.nearest(group, vector, k)]
+        by_id = dict(self.nearest(group, vector, len(self.entries)))
+        own = [by_id[near.id] for near in found]
+        return (
+            len({near.id for near in found}) == len(found)
+            and told == pytest.approx(true, abs=within)
+            and own == pytest.approx(told, abs=within)
+        )
+
     def sequence(self) -> int:
         """As of `Store`."""
         return self.now

@@ -16,6 +16,8 @@ A wrapper around a store is a store, and passes the same suite.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from stemma.scope import Labels
@@ -49,9 +51,21 @@ class StoreConformance(EntryPromises, LineagePromises, RecallPromises, Following
 class PersistentStoreConformance(StoreConformance):
     """The promises of a store that outlives its process."""
 
+    def made(self) -> Store:
+        """The store under test, opened at its place: the same one at each call. Override this."""
+        raise NotImplementedError("override `made`")
+
+    @pytest.fixture
+    def store(self) -> Iterator[Store]:
+        """The store under test."""
+        store = self.made()
+        yield store
+        store.close()
+
     def reopen(self, store: Store) -> Store:
-        """Close the store, and open it anew. Override this."""
-        raise NotImplementedError("override `reopen`")
+        """Close the store, and open it anew."""
+        store.close()
+        return self.made()
 
     def damage(self, id: str, part: str) -> None:
         """Change one stored part of an entry (`payload`, `focus`, …) behind the store's back.
