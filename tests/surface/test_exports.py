@@ -8,7 +8,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = {"stemma": ROOT / "core", "stemma_langchain": ROOT / "integrations"}
+PACKAGES = {
+    "stemma": ROOT / "core",
+    "stemma_langchain": ROOT / "integrations",
+    "stemma_llamaindex": ROOT / "integrations",
+}
 COMMANDS = {"stemma.cli.main": {"check", "inspect", "recall", "stats"}}
 """Functions that are commands of the application: Typer calls them, nobody imports them."""
 

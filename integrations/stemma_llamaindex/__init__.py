@@ -1,0 +1,36 @@
+"""Stemma for LlamaIndex.
+
+Each face takes the cache first and what it wraps second. Importing this package loads nothing; the
+first face that is named loads LlamaIndex.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+__all__: list[str] = []
+
+_FACES: dict[str, str] = {}
+
+
+def __getattr__(name: str) -> Any:
+    module = _FACES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        face = getattr(importlib.import_module(module), name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not error.name.startswith("llama_index"):
+            raise
+        from stemma import MissingDependency  # noqa: PLC0415 - only where it goes wrong
+
+        raise MissingDependency(
+            f"{name} needs LlamaIndex: pip install 'stemma-cache[llamaindex]'"
+        ) from error
+    globals()[name] = face
+    return face
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
