@@ -19,16 +19,25 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from stemma_langchain.chain import CachedChain
+    from stemma_langchain.embedding_store import EmbeddingByteStore
     from stemma_langchain.embeddings import CachedEmbeddings, LocalEmbeddings
     from stemma_langchain.llm_cache import LLMCache
     from stemma_langchain.retriever import CachedRetriever
 
-__all__ = ["CachedChain", "CachedEmbeddings", "CachedRetriever", "LLMCache", "LocalEmbeddings"]
+__all__ = [
+    "CachedChain",
+    "CachedEmbeddings",
+    "CachedRetriever",
+    "EmbeddingByteStore",
+    "LLMCache",
+    "LocalEmbeddings",
+]
 
 _FACES = {
     "CachedChain": "stemma_langchain.chain",
     "CachedEmbeddings": "stemma_langchain.embeddings",
     "CachedRetriever": "stemma_langchain.retriever",
+    "EmbeddingByteStore": "stemma_langchain.embedding_store",
     "LLMCache": "stemma_langchain.llm_cache",
     "LocalEmbeddings": "stemma_langchain.embeddings",
 }

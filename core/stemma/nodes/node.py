@@ -14,7 +14,7 @@ from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, Protocol, T
 
 from stemma.codec import Codec, JsonCodec
 from stemma.context import Context
-from stemma.effects import arun, run
+from stemma.effects import Steps, arun, run
 from stemma.engine import Admit, Engine, Priced, Served
 from stemma.entry import Cost
 from stemma.errors import TenantRequired, UnkeyableValue, UsageError
@@ -51,6 +51,7 @@ class Asked:
         tags: Tags to add to those of the surroundings.
         scope_key: Something hashable that stands for `scope`, so that its digest need not be
             computed anew at each call; `None` where there is nothing that stands for all of it.
+        pool: The pool it is looked for and stored in, instead of among the tenant's own.
     """
 
     scope: Mapping[str, Any]
@@ -60,6 +61,7 @@ class Asked:
     life: float | None = None
     tags: tuple[str, ...] = ()
     scope_key: Hashable | None = None
+    pool: str | None = None
 
 
 class KnownScope(NamedTuple):
@@ -178,9 +180,9 @@ class NodeCache(Generic[Q, P]):
         current = frame if frame is not None else frames.current()
         tenant, context = self._surroundings.context(current)
         known = KnownScope(asked.scope, asked.scope_key, asked.request.meaning)
-        scope = self._scope(known, tenant, context, None)
+        scope = self._scope(known, tenant, context, asked.pool)
         pools: tuple[tuple[Scope, Key], ...] = ()
-        if context.pool is not None:
+        if context.pool is not None and context.pool != asked.pool:
             pool = self._scope(known, tenant, context, context.pool)
             pools = ((pool, asked.request.key(pool)),)
         return Query(
@@ -272,15 +274,17 @@ class NodeCache(Generic[Q, P]):
 
     def look_all(self, asked: Sequence[Asked]) -> list[Hit | Miss]:
         """Look many questions up by their exact keys, with one read of the store."""
-        resolved = [self.resolve(one) for one in asked]
-        queries = [query for query in resolved if isinstance(query, Query)]
-        return _merged(resolved, run(self._engine.lookup_exact(queries)))
+        return run(self._looked_up(asked))
 
     async def alook_all(self, asked: Sequence[Asked]) -> list[Hit | Miss]:
         """As `look_all`."""
+        return await arun(self._looked_up(asked))
+
+    def _looked_up(self, asked: Sequence[Asked]) -> Steps[list[Hit | Miss]]:
         resolved = [self.resolve(one) for one in asked]
         queries = [query for query in resolved if isinstance(query, Query)]
-        return _merged(resolved, await arun(self._engine.lookup_exact(queries)))
+        outcomes = iter((yield from self._engine.lookup_exact(queries)) if queries else ())
+        return [next(outcomes) if isinstance(one, Query) else one for one in resolved]
 
     def put_all(self, values: Iterable[tuple[Ticket, Any]]) -> list[Stored]:
         """Store many values in one transaction."""
@@ -347,11 +351,6 @@ class NodeCache(Generic[Q, P]):
         return await arun(
             self._engine.get_or_compute(query, computation, admit=admit, priced=priced)
         )
-
-
-def _merged(resolved: Sequence[Query | Miss], outcomes: Sequence[Hit | Miss]) -> list[Hit | Miss]:
-    answers = iter(outcomes)
-    return [next(answers) if isinstance(one, Query) else one for one in resolved]
 
 
 class _Computation:
