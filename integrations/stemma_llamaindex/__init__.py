@@ -7,11 +7,18 @@ first face that is named loads LlamaIndex.
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__: list[str] = []
+if TYPE_CHECKING:
+    from stemma_llamaindex.embedding import CachedEmbedding
+    from stemma_llamaindex.embedding_store import EmbeddingKVStore
 
-_FACES: dict[str, str] = {}
+__all__ = ["CachedEmbedding", "EmbeddingKVStore"]
+
+_FACES = {
+    "CachedEmbedding": "stemma_llamaindex.embedding",
+    "EmbeddingKVStore": "stemma_llamaindex.embedding_store",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -8,6 +8,7 @@ import warnings
 
 import numpy as np
 import pytest
+from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore
 
@@ -123,6 +124,14 @@ def test_a_model_changed_in_place_is_another(cache):
     cached.embed_query("t")
     inner.model = "other"
     assert cached.embed_query("t") == Asymmetric("other").vector("query", "t")
+
+
+def test_what_moves_with_each_run_does_not_count(cache):
+    """An unchanged text of a new date is not embedded again: the model is told no metadata."""
+    for date in ("Monday", "Tuesday"):
+        store = InMemoryVectorStore(CachedEmbeddings(cache, Asymmetric()))
+        store.add_documents([Document(page_content="a", metadata={"last_modified": date})])
+    assert CALLS == [("documents", ["a"])]
 
 
 def test_numbers_come_back_bit_by_bit_as_python_floats(cache):

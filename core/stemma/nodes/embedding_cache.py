@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from stemma.effects import Ask, Steps, arun, run
+from stemma.engine import Served
 from stemma.entry import Entry
 from stemma.errors import EmbedderError
 from stemma.nodes.embedding import embedding
@@ -18,7 +18,9 @@ from stemma.selector import Selector
 
 __all__ = ["EmbeddingCache"]
 
+T = TypeVar("T")
 Vector = list[float]
+OnHit = Callable[[Hit], None]
 
 EVERY = 1 << 31
 """More entries than there can be."""
@@ -40,22 +42,34 @@ class EmbeddingCache(NodeCache[str, ...]):
         """What `embedding` makes of a text: for who stores under keys of their own."""
         return self._ask(text, **named)
 
-    def vector(self, text: str, compute: Callable[[], Any], **named: Any) -> Vector:
+    def vector(
+        self,
+        text: str,
+        compute: Callable[[], Any],
+        *,
+        on_hit: OnHit | None = None,
+        **named: Any,
+    ) -> Vector:
         """The vector of one text, computed once however many ask for it at a time.
 
         Args:
             text: The text.
             compute: Gives its vector.
+            on_hit: Called with the hit where it is one.
             **named: What `embedding` takes.
         """
         asked = self._ask(text, **named)
         if _is_blank(text):
             return _floats(compute())
-        vector: Vector = self.serve(asked, lambda: _floats(compute()), admit=_refusal).value
-        return vector
+        return _told(self.serve(asked, lambda: _floats(compute()), admit=_refusal), on_hit)
 
     async def avector(
-        self, text: str, compute: Callable[[], Awaitable[Any]], **named: Any
+        self,
+        text: str,
+        compute: Callable[[], Awaitable[Any]],
+        *,
+        on_hit: OnHit | None = None,
+        **named: Any,
     ) -> Vector:
         """As `vector`."""
         asked = self._ask(text, **named)
@@ -65,8 +79,7 @@ class EmbeddingCache(NodeCache[str, ...]):
         async def computed() -> Vector:
             return _floats(await compute())
 
-        vector: Vector = (await self.aserve(asked, computed, admit=_refusal)).value
-        return vector
+        return _told(await self.aserve(asked, computed, admit=_refusal), on_hit)
 
     def vectors(
         self,
@@ -74,6 +87,7 @@ class EmbeddingCache(NodeCache[str, ...]):
         compute: Callable[[list[str]], Any],
         *,
         batch_size: int | None = None,
+        on_hit: OnHit | None = None,
         **named: Any,
     ) -> list[Vector]:
         """The vectors of many texts, in the order of the texts.
@@ -85,12 +99,13 @@ class EmbeddingCache(NodeCache[str, ...]):
             texts: The texts.
             compute: Gives as many vectors as it is given texts, in their order.
             batch_size: How many texts it is given at a time; by default all that are missing.
+            on_hit: Called with each hit, once for equal texts.
             **named: What `embedding` takes.
 
         Raises:
             EmbedderError: It gave another number of vectors than it was given texts.
         """
-        return run(self._vectors(texts, _Model(compute), batch_size, named))
+        return run(self._vectors(texts, _Model(compute, batch_size), on_hit, named))
 
     async def avectors(
         self,
@@ -98,22 +113,45 @@ class EmbeddingCache(NodeCache[str, ...]):
         compute: Callable[[list[str]], Awaitable[Any]],
         *,
         batch_size: int | None = None,
+        at_once: int | None = 1,
+        on_hit: OnHit | None = None,
         **named: Any,
     ) -> list[Vector]:
-        """As `vectors`."""
-        return await arun(self._vectors(texts, _AsyncModel(compute), batch_size, named))
+        """As `vectors`; `at_once` batches are awaited at a time, all of them for `None`.
+
+        Of batches that are awaited together, those that are computed are stored if another fails.
+        """
+        return await arun(
+            self._vectors(texts, _AsyncModel(compute, batch_size, at_once), on_hit, named)
+        )
 
     def _vectors(
-        self, texts: Sequence[str], model: _Model, size: int | None, named: Mapping[str, Any]
+        self,
+        texts: Sequence[str],
+        model: _Model,
+        on_hit: OnHit | None,
+        named: Mapping[str, Any],
     ) -> Steps[list[Vector]]:
         asked = {text: self._ask(text, **named) for text in texts if not _is_blank(text)}
-        outcomes = dict(zip(asked, (yield from self._looked_up(list(asked.values()))), strict=True))
-        known = {text: hit.value for text, hit in outcomes.items() if isinstance(hit, Hit)}
+        found = yield from self._looked_up(list(asked.values()))
+        outcomes = dict(zip(asked, found, strict=True))
+        known: dict[str, Vector] = {}
+        for text, outcome in outcomes.items():
+            if isinstance(outcome, Hit):
+                known[text] = outcome.value
+                if on_hit is not None:
+                    on_hit(outcome)
         missing = [text for text in dict.fromkeys(texts) if text not in known]
-        for part in _parts(missing, size):
-            vectors = _matched(part, (yield Ask(model, "compute", (part,), foreign=True)))
-            known |= vectors
-            yield from self._engine.put_many(list(_storable(vectors, outcomes)))
+        for together in model.rounds(missing):
+            results = yield Ask(model, "compute", (together,), foreign=True)
+            for part, result in zip(together, results, strict=True):
+                if not isinstance(result, BaseException):
+                    vectors = _matched(part, result)
+                    known |= vectors
+                    yield from self._engine.put_many(list(_storable(vectors, outcomes)))
+            for result in results:
+                if isinstance(result, BaseException):
+                    raise result
         return [list(known[text]) for text in texts]
 
     # What follows is for stores by key, which have no model to ask.
@@ -150,29 +188,54 @@ class EmbeddingCache(NodeCache[str, ...]):
         return [entry for entry in found if entry.belongs_to(query.scope)]
 
 
-@dataclass(frozen=True, slots=True)
 class _Model:
-    """An embedding model as something that can be asked."""
+    """An embedding model as something that can be asked.
 
-    compute: Callable[[list[str]], Any]
+    Args:
+        function: Texts to vectors.
+        size: How many texts it is given at a time; `None`: all.
+        at_once: How many such batches it is given before the next ones; `None`: all.
+    """
+
+    def __init__(
+        self, function: Callable[[list[str]], Any], size: int | None, at_once: int | None = 1
+    ) -> None:
+        self._function = function
+        self._size = size
+        self._at_once = at_once
+
+    def rounds(self, texts: list[str]) -> list[list[list[str]]]:
+        return _parts(_parts(texts, self._size), self._at_once)
+
+    def compute(self, parts: Sequence[list[str]]) -> list[Any]:
+        return [self._function(part) for part in parts]
 
 
 class _AsyncModel(_Model):
     """As above, for one that is awaited."""
 
-    @property
-    def acompute(self) -> Callable[[list[str]], Awaitable[Any]]:
-        return self.compute
+    async def acompute(self, parts: Sequence[list[str]]) -> list[Any]:
+        import asyncio  # noqa: PLC0415 - whoever gets here has loaded it; importing Stemma need not
+
+        if len(parts) == 1:
+            return [await self._function(parts[0])]
+        return await asyncio.gather(*map(self._function, parts), return_exceptions=True)
 
 
 def _is_blank(text: str) -> bool:
     return text == "" or text.isspace()
 
 
-def _parts(texts: Sequence[str], size: int | None) -> Iterator[list[str]]:
-    step = size if size is not None else max(1, len(texts))
-    for start in range(0, len(texts), step):
-        yield list(texts[start : start + step])
+def _told(served: Served, on_hit: OnHit | None) -> Vector:
+    if on_hit is not None and isinstance(served.outcome, Hit):
+        on_hit(served.outcome)
+    vector: Vector = served.value
+    return vector
+
+
+def _parts(whole: list[T], size: int | None) -> list[list[T]]:
+    step = size if size is not None else max(1, len(whole))
+    return [whole[start : start + step] for start in range(0, len(whole), step)]
 
 
 def _matched(texts: Sequence[str], vectors: Sequence[Any]) -> dict[str, Vector]:
