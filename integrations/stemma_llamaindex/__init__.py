@@ -10,14 +10,23 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from stemma_llamaindex.docstore import WatchedDocumentStore
     from stemma_llamaindex.embedding import CachedEmbedding
     from stemma_llamaindex.embedding_store import EmbeddingKVStore
+    from stemma_llamaindex.vector_store import WatchedVectorStore
 
-__all__ = ["CachedEmbedding", "EmbeddingKVStore"]
+__all__ = [
+    "CachedEmbedding",
+    "EmbeddingKVStore",
+    "WatchedDocumentStore",
+    "WatchedVectorStore",
+]
 
 _FACES = {
     "CachedEmbedding": "stemma_llamaindex.embedding",
     "EmbeddingKVStore": "stemma_llamaindex.embedding_store",
+    "WatchedDocumentStore": "stemma_llamaindex.docstore",
+    "WatchedVectorStore": "stemma_llamaindex.vector_store",
 }
 
 
