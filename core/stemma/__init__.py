@@ -51,6 +51,7 @@ from stemma.search import Search, Searcher, candidates
 from stemma.selector import Selector
 from stemma.stats import NodeStats, Stats
 from stemma.stores.protocol import Store
+from stemma.telling import Change, Teller
 from stemma.tokens import TokenCount, count_tokens
 
 __all__ = [
@@ -60,6 +61,7 @@ __all__ = [
     "BytesCodec",
     "Cache",
     "CacheFault",
+    "Change",
     "Clock",
     "Codec",
     "CodecError",
@@ -107,6 +109,7 @@ __all__ = [
     "StoreUnavailable",
     "Stored",
     "SystemClock",
+    "Teller",
     "TenantRequired",
     "ThresholdPolicy",
     "Ticket",

@@ -8,7 +8,7 @@ from typing import Any
 from llama_index.core.schema import BaseNode
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 
-from stemma import Cache, UsageError
+from stemma import Cache, Change, Teller, UsageError
 from stemma_llamaindex.vector_store import WatchedVectorStore
 
 __all__ = ["WatchedDocumentStore"]
@@ -54,8 +54,8 @@ class WatchedDocumentStore(BaseDocumentStore):
 
     Raises:
         UsageError: An argument is wrong.
-        StoreError: (from what changes the store) The change is made, but the cache could not take
-            back everything that was built on what was there before: make it again.
+        StoreError: (from what changes the store) The change is made, but what was built on what
+            was there before could not be taken back; the next change through this object does it.
     """
 
     def __init__(
@@ -79,6 +79,7 @@ class WatchedDocumentStore(BaseDocumentStore):
         self.cache = cache
         self.inner = inner
         self.index: str = vector_store.index if vector_store is not None else str(index)
+        self._teller = Teller(cache, self.index)
         self._tells_new = vector_store is None
 
     def __getattr__(self, name: str) -> Any:
@@ -143,50 +144,45 @@ class WatchedDocumentStore(BaseDocumentStore):
         try:
             self.inner.delete_document(doc_id, raise_error)
         finally:
-            self.cache.documents_changed(self.index, removed=[doc_id])
+            self._teller.tell(Change(removed=[doc_id]))
 
     async def adelete_document(self, doc_id: str, raise_error: bool = True) -> None:
         """As `delete_document`."""
         try:
             await self.inner.adelete_document(doc_id, raise_error)
         finally:
-            await self.cache.adocuments_changed(self.index, removed=[doc_id])
+            await self._teller.atell(Change(removed=[doc_id]))
 
     def delete_ref_doc(self, ref_doc_id: str, raise_error: bool = True) -> None:
         """Delete a document and all its nodes."""
         try:
             self.inner.delete_ref_doc(ref_doc_id, raise_error)
         finally:
-            self.cache.documents_changed(self.index, removed=[ref_doc_id])
+            self._teller.tell(Change(removed=[ref_doc_id]))
 
     async def adelete_ref_doc(self, ref_doc_id: str, raise_error: bool = True) -> None:
         """As `delete_ref_doc`."""
         try:
             await self.inner.adelete_ref_doc(ref_doc_id, raise_error)
         finally:
-            await self.cache.adocuments_changed(self.index, removed=[ref_doc_id])
+            await self._teller.atell(Change(removed=[ref_doc_id]))
 
     def _watched(self, change: Callable[[], None], after: Mapping[str, str]) -> None:
         before = {doc: self.inner.get_document_hash(doc) for doc in after}
         try:
             change()
         finally:
-            if told := self._coming(before, after):
-                self.cache.documents_changed(self.index, **told)
+            self._teller.tell(self._coming(before, after))
 
     async def _awatched(self, change: Callable[[], Any], after: Mapping[str, str]) -> None:
         before = {doc: await self.inner.aget_document_hash(doc) for doc in after}
         try:
             await change()
         finally:
-            if told := self._coming(before, after):
-                await self.cache.adocuments_changed(self.index, **told)
+            await self._teller.atell(self._coming(before, after))
 
-    def _coming(
-        self, before: Mapping[str, str | None], after: Mapping[str, str]
-    ) -> dict[str, list[Any]]:
+    def _coming(self, before: Mapping[str, str | None], after: Mapping[str, str]) -> Change:
         """What the cache is told of documents that are added over those that were there."""
         changed = [doc for doc, kept in before.items() if kept is not None and kept != after[doc]]
         is_new = self._tells_new and (changed or None in before.values())
-        told: dict[str, list[Any]] = {"changed": changed} if changed else {}
-        return {**told, "added": [None]} if is_new else told
+        return Change(changed=changed, added=[None] if is_new else ())

@@ -12,9 +12,9 @@ from llama_index.core.vector_stores.types import (
     VectorStoreQuery,
     VectorStoreQueryResult,
 )
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
-from stemma import Cache, UsageError
+from stemma import Cache, Change, Teller, UsageError
 
 __all__ = ["WatchedVectorStore"]
 
@@ -45,13 +45,15 @@ class WatchedVectorStore(BasePydanticVectorStore):
 
     Raises:
         UsageError: An argument is wrong.
-        StoreError: (from what changes the store) The change is made, but the cache could not take
-            back everything that was built on what was there before: make it again.
+        StoreError: (from what changes the store) The change is made, but what was built on what
+            was there before could not be taken back; the next change through this object does it.
     """
 
     cache: Cache = Field(exclude=True, repr=False)
     inner: BasePydanticVectorStore = Field(exclude=True)
     index: str
+
+    _teller: Teller = PrivateAttr()
 
     def __init__(self, cache: Cache, inner: BasePydanticVectorStore, *, index: str) -> None:
         if not isinstance(cache, Cache):
@@ -68,6 +70,7 @@ class WatchedVectorStore(BasePydanticVectorStore):
             "is_embedding_query": inner.is_embedding_query,
         }
         super().__init__(**named)
+        self._teller = Teller(cache, index)
 
     @classmethod
     def class_name(cls) -> str:
@@ -88,7 +91,7 @@ class WatchedVectorStore(BasePydanticVectorStore):
         """What only stores of its kind have."""
         inner = self.__dict__.get("inner")
         if inner is None or name.startswith("_"):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            return super().__getattr__(name)  # type: ignore[misc]  # pydantic's, for private ones
         return getattr(inner, name)
 
     # ---------------------------------------------------------------- what is read
@@ -125,7 +128,7 @@ class WatchedVectorStore(BasePydanticVectorStore):
         try:
             return self.inner.add(nodes, **kwargs)
         finally:
-            self.cache.documents_changed(self.index, **_coming(nodes, before))
+            self._teller.tell(_coming(nodes, before))
 
     async def async_add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
         """As `add`."""
@@ -133,21 +136,21 @@ class WatchedVectorStore(BasePydanticVectorStore):
         try:
             return await self.inner.async_add(nodes, **kwargs)
         finally:
-            await self.cache.adocuments_changed(self.index, **_coming(nodes, before))
+            await self._teller.atell(_coming(nodes, before))
 
     def delete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
         """Delete the nodes of a document."""
         try:
             self.inner.delete(ref_doc_id, **delete_kwargs)
         finally:
-            self.cache.documents_changed(self.index, removed=[ref_doc_id])
+            self._teller.tell(Change(removed=[ref_doc_id]))
 
     async def adelete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
         """As `delete`."""
         try:
             await self.inner.adelete(ref_doc_id, **delete_kwargs)
         finally:
-            await self.cache.adocuments_changed(self.index, removed=[ref_doc_id])
+            await self._teller.atell(Change(removed=[ref_doc_id]))
 
     def delete_nodes(
         self,
@@ -160,7 +163,7 @@ class WatchedVectorStore(BasePydanticVectorStore):
         try:
             self.inner.delete_nodes(node_ids, filters, **delete_kwargs)
         finally:
-            self.cache.documents_changed(self.index, **going)
+            self._teller.tell(going)
 
     async def adelete_nodes(
         self,
@@ -173,7 +176,7 @@ class WatchedVectorStore(BasePydanticVectorStore):
         try:
             await self.inner.adelete_nodes(node_ids, filters, **delete_kwargs)
         finally:
-            await self.cache.adocuments_changed(self.index, **going)
+            await self._teller.atell(going)
 
     def clear(self) -> None:
         """Delete everything."""
@@ -181,7 +184,7 @@ class WatchedVectorStore(BasePydanticVectorStore):
         try:
             self.inner.clear()
         finally:
-            self.cache.documents_changed(self.index, **going)
+            self._teller.tell(going)
 
     async def aclear(self) -> None:
         """As `clear`."""
@@ -189,7 +192,7 @@ class WatchedVectorStore(BasePydanticVectorStore):
         try:
             await self.inner.aclear()
         finally:
-            await self.cache.adocuments_changed(self.index, **going)
+            await self._teller.atell(going)
 
     def _found(
         self, node_ids: list[str] | None, filters: MetadataFilters | None = None
@@ -213,14 +216,14 @@ def _by_id(nodes: Sequence[BaseNode]) -> dict[str, BaseNode]:
     return {node.node_id: node for node in nodes}
 
 
-def _coming(nodes: Sequence[BaseNode], before: dict[str, BaseNode] | None) -> dict[str, Any]:
+def _coming(nodes: Sequence[BaseNode], before: dict[str, BaseNode] | None) -> Change:
     """What the cache is told of nodes that are added over those that were there."""
     known = before if before is not None else {}
     coming = [node for node in nodes if not _is_same(known.get(node.node_id), node)]
-    return {
-        "added": [node.embedding for node in coming],
-        "changed": [n.node_id for n in coming if before is None or n.node_id in before],
-    }
+    return Change(
+        added=[node.embedding for node in coming],
+        changed=[n.node_id for n in coming if before is None or n.node_id in before],
+    )
 
 
 def _is_same(before: BaseNode | None, node: BaseNode) -> bool:
@@ -231,11 +234,11 @@ def _is_same(before: BaseNode | None, node: BaseNode) -> bool:
     )
 
 
-def _going(node_ids: list[str] | None, found: dict[str, BaseNode] | None) -> dict[str, Any]:
+def _going(node_ids: list[str] | None, found: dict[str, BaseNode] | None) -> Change:
     """What the cache is told of nodes that are deleted by their ids, or else by a filter.
 
-    A store may give fewer nodes than it deletes; so for a filter, every retrieval goes.
+    A store may give fewer nodes than it deletes; so for a filter, all that came from it goes.
     """
     if node_ids is not None:
-        return {"removed": node_ids}
-    return {"removed": list(found) if found is not None else [], "added": [None]}
+        return Change(removed=node_ids)
+    return Change(removed=list(found) if found is not None else (), everything=True)

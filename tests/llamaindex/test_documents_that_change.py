@@ -133,6 +133,12 @@ def depend(cache, *documents):
     return served
 
 
+def retrieve(cache):
+    """A cached retrieval from the index, whose chunks nobody has noted."""
+    cache.retrievals.get_or_compute("q", lambda: ["a chunk"], index="handbook")
+    assert cache.retrievals.lookup("q", index="handbook").hit
+
+
 # ------------------------------------------------------------------- vector stores
 
 
@@ -185,11 +191,14 @@ async def test_deleting_by_a_filter_and_clearing_spare_no_retrieval(cache, told,
         )
         await do(style, store, "add", [node("1", "a", team="x")])
         take(told)
+        retrieve(cache)
         await do(style, store, "delete_nodes", filters=filters)
         assert list(store.data.embedding_dict) == []
-        assert take(told) == {"added": [None], **({"removed": known} if known else {})}
+        assert take(told) == ({"removed": known} if known else {})
+        assert [entry.index for entry in cache.engine.parts.store.find(limit=9)] == []
+        retrieve(cache)
         await do(style, store, "clear")
-        assert take(told)["added"] == [None]
+        assert not cache.retrievals.lookup("q", index="handbook").hit
 
 
 @pytest.mark.parametrize("style", STYLES)
@@ -377,9 +386,27 @@ def test_a_change_that_the_cache_cannot_follow_is_an_error(cache):
     store = WatchedVectorStore(cache, SimpleVectorStore(), index="handbook")
     store.add([node("1", "a", "A")])
     cache.engine.parts.store.close()
-    with pytest.raises(stemma.StoreUnavailable, match="again"):
+    with pytest.raises(stemma.StoreUnavailable, match="next call"):
         store.delete("A")
     assert list(store.data.embedding_dict) == []
+
+
+@pytest.mark.parametrize("style", STYLES)
+async def test_what_the_cache_could_not_be_told_is_told_next_time(cache, told, style, monkeypatch):
+    store = WatchedVectorStore(cache, SimpleVectorStore(), index="handbook")
+    served = depend(cache, "A", "B")
+    with monkeypatch.context() as patched:
+        patched.setattr(cache.engine.parts.store, "recall", _unreachable)
+        patched.setattr(cache.engine.parts.store, "recall_all", _unreachable, raising=False)
+        with pytest.raises(stemma.StoreUnavailable):
+            await do(style, store, "delete", "A")
+    assert served() == ["A", "B"]
+    await do(style, store, "delete", "B")
+    assert served() == []
+
+
+def _unreachable(*_, **__):
+    raise stemma.StoreUnavailable("gone")
 
 
 def test_wrong_arguments_are_refused(cache):
