@@ -10,7 +10,7 @@ What is counted, by kind:
 * LangChain objects: class and fields, less those that shape no answer (`NOISE`: callbacks,
   clients, retries, timeouts, run names, …);
 * models: besides, their own identifying parameters;
-* functions: see `stemma_langchain.callables`;
+* functions: see `stemma.callables`;
 * vector stores: class, collection and place, never contents, and the identity of their embeddings;
 * secrets: a digest, because two keys are two accounts;
 * other objects: class, and all attributes, private ones too; for callable ones, the code they run;
