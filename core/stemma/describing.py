@@ -24,10 +24,11 @@ import threading
 import types
 import typing
 import uuid
+import weakref
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from pydantic import BaseModel, SecretBytes, SecretStr
@@ -42,6 +43,7 @@ __all__ = [
     "MAX_DEPTH",
     "MAX_PARTS",
     "PROCESS",
+    "Described",
     "LiveWalk",
     "RemembersConversations",
     "ask",
@@ -64,11 +66,24 @@ PROCESS = secrets.token_hex(8)
 """A name for this process, for what lives no longer than it."""
 
 _numbers = itertools.count(1)
-_unnamed: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
+_unnamed: dict[int, tuple[weakref.ref[Any], str]] = {}
 
 
 class _Beyond:
     """Stands for what cannot be told, or not within the limits; has no key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What answers, as plain values.
+
+    Args:
+        value: The values.
+        model: The name of the one model in it; empty where there are several, or none with a name.
+    """
+
+    value: Any = field(repr=False)
+    model: str
 
 
 class RemembersConversations:
@@ -99,10 +114,12 @@ def ask(thing: Any, name: str) -> Any:
 
 def name_for_now(thing: Any) -> str:
     """A name for an object that has none, which lasts as long as the object."""
-    named = _unnamed.get(thing)
-    if named is None:
-        named = _unnamed[thing] = f"{PROCESS}-{next(_numbers)}"
-    return named
+    place = id(thing)  # not by its hash: a pydantic model has none
+    held = _unnamed.get(place)
+    if held is None or held[0]() is not thing:
+        gone = weakref.ref(thing, lambda _: _unnamed.pop(place, None))
+        held = _unnamed[place] = (gone, f"{PROCESS}-{next(_numbers)}")
+    return held[1]
 
 
 class LiveWalk:

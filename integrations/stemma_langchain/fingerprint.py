@@ -22,10 +22,10 @@ cached chain, or give the class a `stemma_identity`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 from stemma import digest
+from stemma.describing import Described
 from stemma_langchain.describing import MODEL_NAMES, Walk, own_identity, place
 from stemma_langchain.kinds import NOISE
 
@@ -38,19 +38,6 @@ __all__ = [
     "fingerprint",
     "index_identity",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Described:
-    """A chain as plain values.
-
-    Args:
-        value: The values.
-        model: The name of the one model in it; empty where there are several, or none with a name.
-    """
-
-    value: Any = field(repr=False)
-    model: str
 
 
 def fingerprint(thing: Any) -> str:

@@ -1,17 +1,24 @@
 """Stemma for LlamaIndex.
 
 Each face takes the cache first and what it wraps second. Importing this package loads nothing; the
-first face that is named loads LlamaIndex.
+first face that is named loads LlamaIndex and installs the handler that follows its spans.
 """
 
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__: list[str] = []
+if TYPE_CHECKING:
+    from stemma_llamaindex.events import CacheHitEvent
+    from stemma_llamaindex.llm import CachedLLM
 
-_FACES: dict[str, str] = {}
+__all__ = ["CacheHitEvent", "CachedLLM"]
+
+_FACES: dict[str, str] = {
+    "CacheHitEvent": "stemma_llamaindex.events",
+    "CachedLLM": "stemma_llamaindex.llm",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -19,6 +26,7 @@ def __getattr__(name: str) -> Any:
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
+        importlib.import_module("stemma_llamaindex.spans")
         face = getattr(importlib.import_module(module), name)
     except ModuleNotFoundError as error:
         if error.name is None or not error.name.startswith("llama_index"):
