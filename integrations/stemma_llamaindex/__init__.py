@@ -10,14 +10,18 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from stemma_llamaindex.chat_engine import CachedChatEngine
     from stemma_llamaindex.events import CacheHitEvent
     from stemma_llamaindex.llm import CachedLLM
+    from stemma_llamaindex.query_engine import CachedQueryEngine
 
-__all__ = ["CacheHitEvent", "CachedLLM"]
+__all__ = ["CacheHitEvent", "CachedChatEngine", "CachedLLM", "CachedQueryEngine"]
 
 _FACES: dict[str, str] = {
     "CacheHitEvent": "stemma_llamaindex.events",
+    "CachedChatEngine": "stemma_llamaindex.chat_engine",
     "CachedLLM": "stemma_llamaindex.llm",
+    "CachedQueryEngine": "stemma_llamaindex.query_engine",
 }
 
 

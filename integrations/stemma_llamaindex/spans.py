@@ -153,8 +153,7 @@ class Spans(BaseSpanHandler[BaseSpan]):
             return
         if span.read_at and not span.noted and isinstance(result, list):
             span.frame.read_sources(nodes_as_sources(result), span.read_at)
-        if span.owns:
-            self._follow(id_, result)
+        self._follow(id_, span, result)
         self._end(id_, span, instance)
 
     def prepare_to_drop_span(
@@ -202,12 +201,16 @@ class Spans(BaseSpanHandler[BaseSpan]):
 
     # ---------------------------------------------------------------- streams
 
-    def _follow(self, id_: str, result: Any) -> None:
-        if isinstance(result, StreamingResponse):
+    def _follow(self, id_: str, span: _Span, result: Any) -> None:
+        if isinstance(result, StreamingResponse) and span.owns:
             result.response_gen = self._followed(result.response_gen, id_)
-        elif isinstance(result, AsyncStreamingResponse):
+        elif isinstance(result, AsyncStreamingResponse) and span.owns:
             result.response_gen = self._afollowed(result.response_gen, id_)
-        elif isinstance(result, StreamingAgentChatResponse) and not result.is_done:
+        elif (
+            isinstance(result, StreamingAgentChatResponse)
+            and result.is_writing_to_memory
+            and not result.is_done
+        ):
             place = id(result)  # a thread or a task reads it, in a span of its own
             self._written[place] = self._hold(id_, result)
             weakref.finalize(result, self._written.pop, place, None)
