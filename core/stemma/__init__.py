@@ -14,7 +14,7 @@ Importing this package loads no framework, no model library and no client, and o
 from stemma import forking
 from stemma.cache import Cache, open  # noqa: A004 - the name users type: `stemma.open`
 from stemma.clock import Clock, SystemClock
-from stemma.codec import BytesCodec, Codec, Encoded, Form, JsonCodec, VectorCodec
+from stemma.codec import BytesCodec, Codec, Encoded, Form, JsonCodec, VectorCodec, storable
 from stemma.embedders.protocol import Embedder, TokenEmbedder
 from stemma.engine import Served
 from stemma.entry import Cost, Edge, Entry, Lineage, Source, SourceEdge, content_digest
@@ -126,6 +126,7 @@ __all__ = [
     "forking",
     "frames",
     "open",
+    "storable",
     "unit",
 ]
 

@@ -23,7 +23,16 @@ import numpy as np
 from stemma.errors import CodecError
 from stemma.keys import digest
 
-__all__ = ["MAX_PAYLOAD", "BytesCodec", "Codec", "Encoded", "Form", "JsonCodec", "VectorCodec"]
+__all__ = [
+    "MAX_PAYLOAD",
+    "BytesCodec",
+    "Codec",
+    "Encoded",
+    "Form",
+    "JsonCodec",
+    "VectorCodec",
+    "storable",
+]
 
 MAX_PAYLOAD = 16 * 1024 * 1024
 """The largest payload that is stored or read, bytes."""
@@ -227,6 +236,31 @@ def _hashable(key: Any) -> Any:
     if isinstance(key, (list, dict)):
         raise CodecError("the stored value has a key that cannot be one")
     return key
+
+
+_plain = JsonCodec("plain/1")
+
+
+def storable(values: Mapping[str, Any], *, without: str | None = None) -> dict[str, Any]:
+    """The parts of a mapping that can be stored; a provider's live objects are left out.
+
+    A pydantic model among them becomes plain values.
+
+    Args:
+        values: The mapping.
+        without: A key to leave out besides.
+    """
+    kept: dict[str, Any] = {}
+    for key, value in values.items():
+        if key == without:
+            continue
+        plain = value.model_dump(mode="json") if hasattr(value, "model_dump") else value
+        try:
+            _plain.encode(plain)
+        except CodecError:
+            continue
+        kept[key] = plain
+    return kept
 
 
 class VectorCodec:

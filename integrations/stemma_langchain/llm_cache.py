@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Literal, Self
 
@@ -193,7 +193,7 @@ class LLMCache(BaseCache):
         else:
             frame = frames.current() if chat else runs.here()
         question = frame.focus if frame is not None else None
-        read = turns.read(question, _source_texts(frame))
+        read = turns.read(question, () if frame is None else frame.source_texts())
         known = self._scope(model, llm_string, pending.live if pending is not None else ())
         asked = Asked(
             scope=known.fields,
@@ -277,11 +277,6 @@ class LLMCache(BaseCache):
 def _over(ticket: Ticket) -> bool:
     frame = ticket.query.frame
     return frame is not None and frame.closed
-
-
-def _source_texts(frame: Frame | None) -> Iterator[str]:
-    if frame is not None:
-        yield from (read.text for read in frame.visible() if read.kind == "source")
 
 
 def _late_ticket(cache: Cache, query: Query) -> Ticket:

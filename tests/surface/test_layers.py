@@ -22,6 +22,7 @@ BORROWED = {
         "stemma/testing/store_recalls.py",
         "stemma/testing/stores.py",
     },
+    "pydantic": {"stemma/describing.py"},
     "rich": {"stemma/cli/main.py"},
     "tiktoken": {"stemma/tokens.py"},
     "tokenizers": {"stemma/embedders/local.py"},
@@ -31,10 +32,13 @@ BORROWED = {
 """Every package of others that the core imports, and where."""
 
 SUBMODULES = {
+    "stemma.classes",
+    "stemma.describing",
     "stemma.embedders",
     "stemma.embedders.local",
     "stemma.errors",
     "stemma.policies.admission",
+    "stemma.policies.focus",
 }
 """The modules of the core besides `stemma` itself from which integrations may import."""
 
