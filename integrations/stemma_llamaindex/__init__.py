@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from stemma_llamaindex.embedding import CachedEmbedding
     from stemma_llamaindex.embedding_store import EmbeddingKVStore
     from stemma_llamaindex.events import CacheHitEvent
+    from stemma_llamaindex.ingestion import CachedTransformation
     from stemma_llamaindex.llm import CachedLLM
     from stemma_llamaindex.query_engine import CachedQueryEngine
     from stemma_llamaindex.vector_store import WatchedVectorStore
@@ -25,6 +26,7 @@ __all__ = [
     "CachedEmbedding",
     "CachedLLM",
     "CachedQueryEngine",
+    "CachedTransformation",
     "EmbeddingKVStore",
     "WatchedDocumentStore",
     "WatchedVectorStore",
@@ -36,6 +38,7 @@ _FACES = {
     "CachedEmbedding": "stemma_llamaindex.embedding",
     "CachedLLM": "stemma_llamaindex.llm",
     "CachedQueryEngine": "stemma_llamaindex.query_engine",
+    "CachedTransformation": "stemma_llamaindex.ingestion",
     "EmbeddingKVStore": "stemma_llamaindex.embedding_store",
     "WatchedDocumentStore": "stemma_llamaindex.docstore",
     "WatchedVectorStore": "stemma_llamaindex.vector_store",
