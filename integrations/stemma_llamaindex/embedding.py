@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-import enum
-from collections.abc import Mapping
 from typing import Any
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from stemma import Cache, UsageError, digest
+from stemma import Cache, UsageError
+from stemma_llamaindex.describing import embedding_identity
+from stemma_llamaindex.events import tell_hit
 
-__all__ = ["NOISE", "CachedEmbedding", "embedding_identity"]
+__all__ = ["CachedEmbedding"]
 
 Vector = list[float]
 
 _MOST = 2_048
 """The largest batch that LlamaIndex allows."""
-
-NOISE = frozenset(
-    """
-    api_key async_http_client cache_folder callback_manager default_headers embed_batch_size
-    embeddings_cache http_client max_retries num_workers parallel_process rate_limiter
-    reuse_client show_progress_bar timeout
-    """.split()  # noqa: SIM905 - so many names read better as words
-)
-"""Fields of embedding models that shape no vector."""
 
 
 class CachedEmbedding(BaseEmbedding):
@@ -44,7 +35,7 @@ class CachedEmbedding(BaseEmbedding):
         cache: The cache.
         inner: The embedding model.
         model: Its name and revision, for the key and for `recall(model=…)`; by default derived
-            (see `embedding_identity`).
+            (see `stemma_llamaindex.describing`).
         dimensions: The length asked for, where that is set outside the model.
         instruction: The instruction or prefix, where that is set outside the model.
         life: Base life of what is stored, seconds; by default as the cache's policy says.
@@ -95,7 +86,7 @@ class CachedEmbedding(BaseEmbedding):
             "num_workers": inner.num_workers,
         }
         super().__init__(**named)
-        cache.embeddings.asked("", **self._texts())  # refuses a name that is none
+        cache.embeddings.asked("", model=inner.model_name, role="document", shared=shared)
 
     @classmethod
     def class_name(cls) -> str:
@@ -177,6 +168,7 @@ class CachedEmbedding(BaseEmbedding):
 
     def _queries(self) -> dict[str, Any]:
         return {
+            "on_hit": tell_hit,
             "model": self.stemma_identity,
             "dimensions": self.dimensions,
             "instruction": self.instruction,
@@ -185,37 +177,3 @@ class CachedEmbedding(BaseEmbedding):
 
     def _texts(self) -> dict[str, Any]:
         return {"role": "document", "shared": self.shared, **self._queries()}
-
-
-def embedding_identity(inner: BaseEmbedding) -> str:
-    """The identity of an embedding model: its name, then a digest of all it says of itself.
-
-    For an object with a text as `stemma_identity`, that text. Else its class, its fields less
-    those that shape no vector (`NOISE`), and its private attributes that are texts.
-    """
-    own = getattr(inner, "stemma_identity", None)
-    if isinstance(own, str):
-        return own
-    return f"{inner.model_name}@{digest('llamaindex/embedding/1', _said(inner))[:12]}"
-
-
-def _said(thing: Any) -> Any:
-    """A thing as plain values; what has none is known by its class."""
-    kind = type(thing)
-    if thing is None or kind in (str, bool, int, float):
-        return thing
-    if isinstance(thing, enum.Enum):
-        return thing.value
-    if kind in (list, tuple):
-        return [_said(item) for item in thing]
-    if isinstance(thing, Mapping):
-        return {str(name): _said(value) for name, value in thing.items()}
-    named = f"{kind.__module__}.{kind.__qualname__}"
-    if not isinstance(thing, BaseModel):
-        return {"class": named}
-    private = thing.__pydantic_private__ if thing.__pydantic_private__ is not None else {}
-    # Of what is private only texts, such as the name of an engine: numbers and lists may be counts.
-    private = {name: value for name, value in private.items() if isinstance(value, str)}
-    extra = thing.__pydantic_extra__ if thing.__pydantic_extra__ is not None else {}
-    fields = {name: getattr(thing, name) for name in kind.model_fields} | extra | private
-    return {"class": named, "fields": {n: _said(v) for n, v in fields.items() if n not in NOISE}}

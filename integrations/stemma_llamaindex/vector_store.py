@@ -15,6 +15,7 @@ from llama_index.core.vector_stores.types import (
 from pydantic import Field, PrivateAttr
 
 from stemma import Cache, Change, Teller, UsageError
+from stemma_llamaindex.describing import index_identity
 
 __all__ = ["WatchedVectorStore"]
 
@@ -28,7 +29,7 @@ class WatchedVectorStore(BasePydanticVectorStore):
     changed or went is served any more, and no retrieval that a new node would have come into.
 
     ```python
-    watched = WatchedVectorStore(cache, vector_store, index="handbook")
+    watched = WatchedVectorStore(cache, vector_store)
     storage = StorageContext.from_defaults(vector_store=watched)
     index = VectorStoreIndex.from_documents(documents, storage_context=storage)
     ```
@@ -41,7 +42,8 @@ class WatchedVectorStore(BasePydanticVectorStore):
     Args:
         cache: The cache.
         inner: The vector store.
-        index: The identity of the index, as its cached retrievals have it.
+        index: The identity of the index, as its cached retrievals have it; by default derived
+            from the store, as they do.
 
     Raises:
         UsageError: An argument is wrong.
@@ -55,11 +57,15 @@ class WatchedVectorStore(BasePydanticVectorStore):
 
     _teller: Teller = PrivateAttr()
 
-    def __init__(self, cache: Cache, inner: BasePydanticVectorStore, *, index: str) -> None:
+    def __init__(
+        self, cache: Cache, inner: BasePydanticVectorStore, *, index: str | None = None
+    ) -> None:
         if not isinstance(cache, Cache):
             raise UsageError(f"cache must be a stemma.Cache, not {type(cache).__name__}")
         if not isinstance(inner, BasePydanticVectorStore):
             raise UsageError(f"inner must be a vector store, not {type(inner).__name__}")
+        if index is None:
+            index = index_identity(inner)
         if not isinstance(index, str) or index == "":
             raise UsageError("index must be the identity of an index: a text that is not empty")
         named: dict[str, Any] = {

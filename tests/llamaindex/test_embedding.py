@@ -20,8 +20,8 @@ from llama_index.core.schema import TextNode
 from pydantic import Field, PrivateAttr
 
 import stemma
-from stemma_llamaindex import CachedEmbedding
-from stemma_llamaindex.embedding import embedding_identity
+from stemma_llamaindex import CachedEmbedding, CacheHitEvent
+from stemma_llamaindex.describing import embedding_identity
 
 # LlamaIndex's bridge to LangChain loads a package that warns of its end.
 pytestmark = pytest.mark.filterwarnings("ignore:.langchain-community. is being sunset")
@@ -270,7 +270,7 @@ async def test_only_what_reaches_the_model_counts_with_its_rate_limiter(cache):
 
 
 async def test_each_event_is_told_once(cache):
-    ended = []
+    ended, hits = [], []
 
     class Handler(BaseEventHandler):
         @classmethod
@@ -280,6 +280,8 @@ async def test_each_event_is_told_once(cache):
         def handle(self, event, **_):
             if isinstance(event, EmbeddingEndEvent):
                 ended.append(event.chunks)
+            elif isinstance(event, CacheHitEvent):
+                hits.append((event.node, event.tier))
 
     debug = LlamaDebugHandler(print_trace_on_end=False)
     cached = CachedEmbedding(cache, Asymmetric(callback_manager=CallbackManager([debug])))
@@ -294,6 +296,7 @@ async def test_each_event_is_told_once(cache):
     finally:
         dispatcher.event_handlers.remove(handler)
     assert ended == [["a"], ["a", "b"], ["a"]] * 2
+    assert hits == [("embedding", "exact")] * 5, "a query, and four texts of documents"
     assert len(debug.get_event_pairs(CBEventType.EMBEDDING)) == 6
 
 

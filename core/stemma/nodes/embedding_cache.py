@@ -20,7 +20,7 @@ __all__ = ["EmbeddingCache"]
 
 T = TypeVar("T")
 Vector = list[float]
-OnHit = Callable[[Hit], None]
+OnHit = Callable[[Hit], object]
 
 EVERY = 1 << 31
 """More entries than there can be."""
