@@ -8,6 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 import stemma
 from stemma.selector import Selector
+from stemma.stores.memory import MemoryStore
 from stemma.testing.searches import INDEX, Sought, World
 
 
@@ -165,6 +166,40 @@ def test_another_process_is_told_by_the_store(tmp_path):
         indexing.documents_changed(INDEX, added=[new])
         assert world.given(world.retrieve(query))[0] == "new"
         assert "new" in world.answer(query).value
+
+
+class Interrupted(MemoryStore):
+    """Lets something happen just before its n-th recall."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left = 0
+        self.happen = None
+
+    def recall_all(self, selectors, *, now):
+        self.left -= 1
+        if self.left == 0:
+            self.happen()
+        return super().recall_all(selectors, now=now)
+
+
+def test_what_is_served_from_a_list_that_is_just_being_taken_back_goes_as_well():
+    store = Interrupted()
+    with stemma.open(store, tenant="me", embedder=None) as cache:
+        world = World(cache)
+        world.fill(300)
+        query = world.query()
+        world.retrieve(query)
+        near = world.query(query, 0.01)
+        new = world.index.queries[near]
+        world.index.add("new", new)
+        # The first recall is of what is being computed, the second of the list that was found.
+        store.left, store.happen = 2, lambda: seen.append(world.retrieve(near))
+        seen = []
+        cache.documents_changed(INDEX, added=[new])
+        assert seen[0].outcome.list == "proven"
+        assert "new" not in world.given(seen[0])
+        assert world.given(world.retrieve(near))[0] == "new"
 
 
 class Corpus(RuleBasedStateMachine):
