@@ -44,6 +44,7 @@ from stemma.policies.life import LifePolicy
 from stemma.policies.neighbours import unit
 from stemma.policies.threshold import Policy, ThresholdPolicy
 from stemma.query import Query
+from stemma.ranked import Found, ranked
 from stemma.ranking import Ranking, RankingCodec
 from stemma.request import Key, Request
 from stemma.scope import NODES, Labels, Scope
@@ -76,6 +77,7 @@ __all__ = [
     "FamilyTree",
     "ForeignDatabase",
     "Form",
+    "Found",
     "Frame",
     "Hit",
     "JsonCodec",
@@ -126,6 +128,7 @@ __all__ = [
     "forking",
     "frames",
     "open",
+    "ranked",
     "storable",
     "unit",
 ]

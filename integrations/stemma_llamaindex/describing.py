@@ -27,6 +27,7 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.base.llms.base import BaseLLM
 from llama_index.core.chat_engine.types import BaseChatEngine
 from llama_index.core.indices.base import BaseIndex
+from llama_index.core.indices.vector_store.retrievers import VectorIndexRetriever
 from llama_index.core.memory import BaseMemory
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 from llama_index.core.storage.kvstore.types import BaseKVStore
@@ -53,6 +54,7 @@ __all__ = [
     "embedding_identity",
     "index_identity",
     "model_name",
+    "searches_everything",
 ]
 
 NOISE = frozenset(
@@ -179,6 +181,23 @@ def _index(walk: Walk, thing: BaseIndex[Any]) -> Any:
     return described
 
 
+def _vector_retriever(walk: Walk, thing: VectorIndexRetriever) -> Any:
+    """A retriever over vectors, without the nodes that it names where these are all there are.
+
+    `index.as_retriever()` names those that the index has then. What an index contains is no part
+    of what it is.
+    """
+    noise = walk.noise(type(thing)) | ({"_node_ids"} if searches_everything(thing) else set())
+    return {"class": name_of(type(thing)), "fields": walk.fields(thing, noise)}
+
+
+def searches_everything(retriever: VectorIndexRetriever) -> bool:
+    """Whether the nodes that a retriever names are all that its index has."""
+    named = retriever._node_ids  # noqa: SLF001 - it has no other name
+    held = retriever._index.index_struct.nodes_dict.values()  # noqa: SLF001 - as above
+    return not named or set(named) >= set(held)
+
+
 def _kept(_: Walk, thing: BaseDocumentStore | BaseKVStore | BaseMemory) -> Any:
     return {"class": name_of(type(thing))}  # what it holds is asked for elsewhere
 
@@ -188,6 +207,7 @@ Walk.forms = (
     ((BaseLLM, BaseEmbedding), _model),
     (BasePydanticVectorStore, _store),
     (BaseIndex, _index),
+    (VectorIndexRetriever, _vector_retriever),
     ((BaseDocumentStore, BaseKVStore, BaseMemory), _kept),
 )
 
