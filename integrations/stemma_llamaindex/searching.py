@@ -89,17 +89,20 @@ class Sought:
         self._docstore = retriever._docstore  # noqa: SLF001 - as above
         self._embeds = retriever._embed_model  # noqa: SLF001 - as above
 
-    def embed(self, query: str) -> Sequence[float]:
-        """The query's vector; computed once, and left in the bundle as the retriever leaves it."""
-        if self._bundle.embedding is None:
-            self._bundle.embedding = self._embeds.get_agg_embedding_from_queries([query])
-        return self._bundle.embedding
+    def embed(self, _: str) -> Sequence[float]:
+        """The bundle's vector; computed once, and left in it as the retriever leaves it."""
+        bundle = self._bundle
+        if bundle.embedding is None:
+            bundle.embedding = self._embeds.get_agg_embedding_from_queries(bundle.embedding_strs)
+        return bundle.embedding
 
-    async def aembed(self, query: str) -> Sequence[float]:
+    async def aembed(self, _: str) -> Sequence[float]:
         """As `embed`."""
-        if self._bundle.embedding is None:
-            self._bundle.embedding = await self._embeds.aget_agg_embedding_from_queries([query])
-        return self._bundle.embedding
+        bundle = self._bundle
+        if bundle.embedding is None:
+            texts = bundle.embedding_strs
+            bundle.embedding = await self._embeds.aget_agg_embedding_from_queries(texts)
+        return bundle.embedding
 
     def read(self, chunks: Sequence[str]) -> Mapping[str, BaseNode]:
         """The nodes with these ids, as the index has them now; those it has."""
