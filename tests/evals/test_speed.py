@@ -8,8 +8,8 @@ import math
 
 import numpy as np
 import pytest
+from evals.measuring import Figure, Measured, fresh, in_turns, scaled
 from evals.speed.given import Given, question, questions
-from evals.speed.measuring import Figure, Measured, fresh, in_turns, scaled
 from evals.speed.vectors import clustered, missed
 from rich.console import Console
 
