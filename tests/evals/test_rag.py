@@ -9,14 +9,17 @@ import random
 
 import pytest
 from evals.measuring import Skipped
+from evals.rag import graphs
+from evals.rag.edges import WAYS, compared
 from evals.rag.embedding import TRAPS, trapped
+from evals.rag.plans import Ask, InTurn, SideBySide, true_edges
 from evals.rag.rewording import RULES, reword
 from evals.rag.texts import folder, rows
 from evals.rag.vector_caches import FACES, Model
 
 from evals import rag
 
-SMALL = {"embedding": 0.02}
+SMALL = {"embedding": 0.02, "edges": 0.03}
 
 
 def known(name):
@@ -56,7 +59,15 @@ def embedding(told):
     assert all(min(times.values()) > 0 for times in told["microseconds"].values())
 
 
-AGREES = {"embedding": embedding}
+def edges(told):
+    for name in ("LCEL", "LangGraph"):
+        found = told[name]
+        assert found["true"] == found["found"] > 100
+        assert found["runs"] == found["plans"] * len(WAYS) * 3
+        assert found["between_runs"] == found["inside"] == 0
+
+
+AGREES = {"embedding": embedding, "edges": edges}
 
 
 def test_each_trap_catches_somebody(tmp_path):
@@ -92,6 +103,29 @@ def rag_face(documents):
     from evals.rag.vector_caches import Face  # noqa: PLC0415 - only here
 
     return Face(documents=documents, query=lambda text: documents([text])[0])
+
+
+def ask(who, *, reads=False):
+    return Ask(who=who, silent=False, reads=reads)
+
+
+PLAN = InTurn((ask("a", reads=True), SideBySide((ask("b"), InTurn((ask("c"), ask("d")))))))
+INSIDE = {("a", "read-by-a"), *((who, seen) for who in "bcd" for seen in ("a", "read-by-a"))}
+
+
+def test_the_truth_of_a_plan_is_what_came_before():
+    assert true_edges(PLAN) == INSIDE | {("d", "c")}
+
+
+def test_in_a_graph_the_step_before_is_seen_from_every_branch():
+    assert graphs.true_edges(PLAN) == INSIDE | {("d", "c"), ("d", "b")}
+
+
+def test_edges_that_lack_or_join_are_counted():
+    true = {("b item-1", "a item-1"), ("b item-2", "a item-2")}
+    found = {("b item-1", "a item-1"), ("b item-1", "a item-2"), ("a item-1", "b item-1")}
+    told = compared(true, found)
+    assert told == {"true": 2, "found": 1, "between_runs": 1, "inside": 1}
 
 
 @pytest.mark.skipif(not known("hard_negatives"), reason="STEMMA_DATA names no folder of texts")
