@@ -30,7 +30,7 @@ def built(cache: Cache, plan: Plan) -> Any:
 
 def asking(cache: Cache, ask: Ask) -> Any:
     """One who asks the model, after a retriever where the plan says so."""
-    shown = RunnableLambda(item_in if ask.silent else str)
+    shown: Any = RunnableLambda(item_in if ask.silent else str)
     model = Speaker(who=ask.who, cache=LLMCache(cache))
     asked = shown | ChatPromptTemplate.from_template("{x}") | model | StrOutputParser()
     if not ask.reads:
