@@ -15,7 +15,7 @@ from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, Protocol, T
 from stemma.codec import Codec, JsonCodec
 from stemma.context import Context
 from stemma.effects import arun, run
-from stemma.engine import Admit, Engine, Priced, Served
+from stemma.engine import TERMS, Admit, Engine, Lasting, Priced, Served, Terms
 from stemma.entry import Cost
 from stemma.errors import TenantRequired, UnkeyableValue, UsageError
 from stemma.lineage import frames
@@ -24,6 +24,7 @@ from stemma.outcome import Hit, Miss, Stored, Ticket
 from stemma.query import Query
 from stemma.request import Key, Request, whole_key
 from stemma.scope import Node, Scope
+from stemma.search import Search
 
 __all__ = ["JSON", "Asked", "KnownScope", "NodeCache", "Surroundings"]
 
@@ -51,6 +52,7 @@ class Asked:
         tags: Tags to add to those of the surroundings.
         scope_key: Something hashable that stands for `scope`, so that its digest need not be
             computed anew at each call; `None` where there is nothing that stands for all of it.
+        search: The vector search behind it, where a list found for another query may serve it.
     """
 
     scope: Mapping[str, Any]
@@ -60,6 +62,7 @@ class Asked:
     life: float | None = None
     tags: tuple[str, ...] = ()
     scope_key: Hashable | None = None
+    search: Search | None = None
 
 
 class KnownScope(NamedTuple):
@@ -195,6 +198,7 @@ class NodeCache(Generic[Q, P]):
             prompt=asked.prompt,
             life=asked.life,
             hop=current.hop if current is not None and current.hop is not None else 1,
+            search=asked.search,
         )
 
     def _scope(self, asked: KnownScope, tenant: str, context: Context, pool: str | None) -> Scope:
@@ -253,7 +257,7 @@ class NodeCache(Generic[Q, P]):
         return hit if hit is not None else await arun(self._engine.lookup(query))
 
     def _at_once(self, query: Query) -> Hit | None:
-        if query.mode != "normal":
+        if query.mode != "normal" or query.search is not None:
             return None
         return self._engine.at_once(query.key.id, query.scope, query.codec, query.frame)
 
@@ -297,6 +301,7 @@ class NodeCache(Generic[Q, P]):
         *,
         admit: Admit | None = None,
         priced: Priced | None = None,
+        lasting: Lasting | None = None,
     ) -> Served:
         """`get_or_compute` for wrappers: without a tenant or a stable key it only computes.
 
@@ -305,11 +310,12 @@ class NodeCache(Generic[Q, P]):
             compute: What to do on a miss.
             admit: Called with the value; gives `None`, or the reason for not storing it.
             priced: Called before the value is stored; by default a hit saves the time it took.
+            lasting: Called with the value; gives how long it lives at most, seconds, or `None`.
         """
         query = self.resolve(asked)
         if isinstance(query, Miss):
             return Served(value=compute(), outcome=query)
-        return self._serve(query, compute, admit, priced)
+        return self._serve(query, compute, Terms(admit=admit, priced=priced, lasting=lasting))
 
     async def aserve(
         self,
@@ -318,35 +324,34 @@ class NodeCache(Generic[Q, P]):
         *,
         admit: Admit | None = None,
         priced: Priced | None = None,
+        lasting: Lasting | None = None,
     ) -> Served:
         """As `serve`."""
         query = self.resolve(asked)
         if isinstance(query, Miss):
             value = compute()
             return Served(value=await value if inspect.isawaitable(value) else value, outcome=query)
-        return await self._aserve(query, compute, admit, priced)
+        return await self._aserve(
+            query, compute, Terms(admit=admit, priced=priced, lasting=lasting)
+        )
 
     def _serve(
         self,
         query: Query,
         compute: Callable[[], Any],
-        admit: Admit | None = None,
-        priced: Priced | None = None,
+        terms: Terms = TERMS,
     ) -> Served:
         computation = _Computation(query, compute)
-        return run(self._engine.get_or_compute(query, computation, admit=admit, priced=priced))
+        return run(self._engine.get_or_compute(query, computation, terms))
 
     async def _aserve(
         self,
         query: Query,
         compute: Compute,
-        admit: Admit | None = None,
-        priced: Priced | None = None,
+        terms: Terms = TERMS,
     ) -> Served:
         computation = _AsyncComputation(query, compute)
-        return await arun(
-            self._engine.get_or_compute(query, computation, admit=admit, priced=priced)
-        )
+        return await arun(self._engine.get_or_compute(query, computation, terms))
 
 
 def _merged(resolved: Sequence[Query | Miss], outcomes: Sequence[Hit | Miss]) -> list[Hit | Miss]:
