@@ -17,6 +17,7 @@ __all__ = ["PARTS", "measured", "run"]
 
 PARTS = {
     "embedding": "cached vectors, against CacheBackedEmbeddings and LlamaIndex's embeddings_cache",
+    "utterances": "real rewordings of one intent, and the retrieval of one served for another",
     "edges": "random runs with a known truth, through LangChain, LangGraph and LlamaIndex",
 }
 """Each module in this package that has a `run(size=, seed=, folder=)`, and what it measures."""
