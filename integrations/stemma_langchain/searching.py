@@ -24,8 +24,9 @@ from stemma import (
     digest,
     unit,
 )
+from stemma_langchain.kinds import Watching
 
-__all__ = ["Sought", "VectorSearch", "stored_vectors", "vector_search"]
+__all__ = ["Sought", "VectorSearch", "documents_by_id", "stored_vectors", "vector_search"]
 
 Matrix = np.ndarray[tuple[int, int], np.dtype[np.float32]]
 Vector = np.ndarray[tuple[int], np.dtype[np.float32]]
@@ -66,6 +67,7 @@ def vector_search(retriever: Runnable[str, list[Document]]) -> VectorSearch | No
     if type(retriever) is not VectorStoreRetriever or retriever.search_type != "similarity":
         return None
     store, settings = retriever.vectorstore, dict(retriever.search_kwargs)
+    store = store.watched if isinstance(store, Watching) else store
     embeddings, k = store.embeddings, settings.pop("k", _K)
     by_vector = type(store).similarity_search_by_vector
     if embeddings is None or by_vector is VectorStore.similarity_search_by_vector:
@@ -102,9 +104,36 @@ def stored_vectors(
     return embeddings.embed_documents([document.page_content for document in documents])
 
 
+def documents_by_id(store: Any, ids: Sequence[str]) -> dict[str, Document]:
+    """Those of the documents that a store has.
+
+    Args:
+        store: The store.
+        ids: The documents' ids.
+
+    Raises:
+        NotImplementedError: The store cannot give documents by their ids.
+    """
+    if not _is_chroma(store):
+        found = store.get_by_ids(list(ids))
+        return {document.id: document for document in found if document.id is not None}
+    # LangChain's method for Chroma fails where a document has no metadata.
+    told = store.get(ids=list(ids), include=["documents", "metadatas"])
+    parts = zip(told["ids"], told["documents"], told["metadatas"], strict=True)
+    return {
+        name: Document(id=name, page_content=text, metadata={} if said is None else dict(said))
+        for name, text, said in parts
+        if text is not None
+    }
+
+
+def _is_chroma(store: Any) -> bool:
+    return any(kind.__name__ == "Chroma" for kind in type(store).__mro__)
+
+
 def _told(store: Any, ids: list[str]) -> Mapping[str, Any]:
     """The vectors that a Chroma collection holds; of other stores, none."""
-    if not any(kind.__name__ == "Chroma" for kind in type(store).__mro__):
+    if not _is_chroma(store):
         return {}
     told = store.get(ids=ids, include=["embeddings"])
     vectors = told.get("embeddings")
@@ -159,11 +188,15 @@ class Sought:
 
     def read(self, chunks: Sequence[str]) -> Mapping[str, Document]:
         """The documents with these ids."""
-        return _by_id(self._search.store.get_by_ids(list(chunks)))
+        return documents_by_id(self._search.store, chunks)
 
     async def aread(self, chunks: Sequence[str]) -> Mapping[str, Document]:
         """As `read`."""
-        return _by_id(await self._search.store.aget_by_ids(list(chunks)))
+        store = self._search.store
+        if _is_chroma(store):
+            return await asyncio.to_thread(documents_by_id, store, chunks)
+        found = await store.aget_by_ids(list(chunks))
+        return {document.id: document for document in found if document.id is not None}
 
     def content(self, document: Document) -> str:
         """A hash of text and metadata: rights may lie in these."""
@@ -241,7 +274,3 @@ class Sought:
             self.odd = True
             return None, None, ()
         return query, matrix, similarities.tolist()
-
-
-def _by_id(documents: Sequence[Document]) -> dict[str, Document]:
-    return {document.id: document for document in documents if document.id is not None}
