@@ -44,10 +44,12 @@ class Putting:
         (stored,) = yield from self._put_all([(ticket, encoded, cost, confidence)])
         return stored
 
-    def put_many(self, values: Sequence[tuple[Ticket, Any]]) -> Steps[list[Stored]]:
-        """Store many values in one transaction."""
+    def put_many(
+        self, values: Sequence[tuple[Ticket, Any]], *, cost: Cost | None = None
+    ) -> Steps[list[Stored]]:
+        """Store many values in one transaction; `cost` is what a hit of each will save."""
         encoded = [(ticket, self._encode(ticket, value)) for ticket, value in values]
-        ready = [(t, e, None, 1.0) for t, e in encoded if isinstance(e, Encoded)]
+        ready = [(t, e, cost, 1.0) for t, e in encoded if isinstance(e, Encoded)]
         stored = iter((yield from self._put_all(ready)) if ready else ())
         return [
             next(stored) if isinstance(e, Encoded) else self.done(ticket, e)
