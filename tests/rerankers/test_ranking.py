@@ -79,3 +79,11 @@ def test_what_came_back_is_found_by_identity_then_by_likeness_each_once():
     assert places([], [one], str) == []
     assert places([["c"]], [one, two], str) is None
     assert places([one, one], [one, two], str) is None
+
+
+def test_the_surest_likeness_is_tried_for_all_before_the_next():
+    given = [("1", "t"), ("2", "t"), ("3", "u")]
+    same_id, same_text = (lambda one: one), (lambda one: one[1])
+    assert places([(None, "t"), ("1", "t")], given, same_id, same_text) == [1, 0]
+    assert places([(None, "t"), (None, "t")], given, same_id, same_text) == [0, 1]
+    assert places([(None, "t")] * 3, given, same_id, same_text) is None

@@ -64,7 +64,7 @@ def _finite(score: float) -> float:
 
 
 def places(
-    found: Sequence[T], given: Sequence[T], alike: Callable[[T], Hashable]
+    found: Sequence[T], given: Sequence[T], *alike: Callable[[T], Hashable]
 ) -> list[int] | None:
     """Where each of what was found stands in what was given; `None` if one stands nowhere.
 
@@ -73,17 +73,15 @@ def places(
     Args:
         found: What came back from a reranker.
         given: What it was given.
-        alike: What two objects that stand for the same have in common.
+        *alike: What two objects that stand for the same have in common, the surest first.
     """
-    keys = [alike(one) for one in given]
-    taken: list[int] = []
-    for one in found:
-        key = alike(one)
-        free = [place for place in range(len(given)) if place not in taken]
-        place = next((place for place in free if given[place] is one), None)
-        if place is None:
-            place = next((place for place in free if keys[place] == key), None)
-        if place is None:
-            return None
-        taken.append(place)
-    return taken
+    at: dict[int, int] = {}
+    for key in (id, *alike):
+        keys = {place: key(one) for place, one in enumerate(given) if place not in at.values()}
+        for number, one in enumerate(found):
+            if number not in at:
+                place = next((place for place in keys if keys[place] == key(one)), None)
+                if place is not None:
+                    at[number] = place
+                    del keys[place]
+    return [at[number] for number in range(len(found))] if len(at) == len(found) else None
