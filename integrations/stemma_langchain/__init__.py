@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from stemma_langchain.chain import CachedChain
+    from stemma_langchain.corpus import WatchedRecordManager, WatchedVectorStore
     from stemma_langchain.embeddings import CachedEmbeddings, LocalEmbeddings
     from stemma_langchain.llm_cache import LLMCache
     from stemma_langchain.reranker import CachedReranker
@@ -31,6 +32,8 @@ __all__ = [
     "CachedRetriever",
     "LLMCache",
     "LocalEmbeddings",
+    "WatchedRecordManager",
+    "WatchedVectorStore",
 ]
 
 _FACES = {
@@ -40,6 +43,8 @@ _FACES = {
     "CachedRetriever": "stemma_langchain.retriever",
     "LLMCache": "stemma_langchain.llm_cache",
     "LocalEmbeddings": "stemma_langchain.embeddings",
+    "WatchedRecordManager": "stemma_langchain.corpus",
+    "WatchedVectorStore": "stemma_langchain.corpus",
 }
 
 

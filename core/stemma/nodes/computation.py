@@ -9,10 +9,10 @@ from typing import Any
 from stemma.lineage import frames
 from stemma.query import Query
 
-__all__ = ["AsyncComputation", "Computation"]
+__all__ = ["AsyncFramed", "Framed"]
 
 
-class Computation:
+class Framed:
     """Runs the caller's function inside the question's frame, so that what it reads is a parent."""
 
     def __init__(self, query: Query, function: Callable[[], Any]) -> None:
@@ -30,8 +30,8 @@ class Computation:
             raise RuntimeError("the computation raised StopIteration") from error
 
 
-class AsyncComputation(Computation):
-    """As `Computation`, on an event loop: what it gives is awaited, or it runs in a thread."""
+class AsyncFramed(Framed):
+    """As `Framed`, on an event loop: what it gives is awaited, or it runs in a thread."""
 
     async def acompute(self) -> Any:
         """Compute the value without blocking the loop."""

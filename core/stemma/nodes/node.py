@@ -15,17 +15,18 @@ from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, Protocol, T
 from stemma.codec import Codec, JsonCodec
 from stemma.context import Context
 from stemma.effects import arun, run
-from stemma.engine import Admit, Engine, Priced, Served
+from stemma.engine import TERMS, Admit, Engine, Lasting, Priced, Served, Terms
 from stemma.entry import Cost
 from stemma.errors import TenantRequired, UnkeyableValue, UsageError
 from stemma.lineage import frames
 from stemma.lineage.frames import Frame
 from stemma.nodes.batch import Batch, look_all, serve_all
-from stemma.nodes.computation import AsyncComputation, Computation
+from stemma.nodes.computation import AsyncFramed, Framed
 from stemma.outcome import Hit, Miss, Stored, Ticket
 from stemma.query import Query
 from stemma.request import Key, Request, whole_key
 from stemma.scope import Node, Scope
+from stemma.search import Search
 
 __all__ = ["JSON", "Asked", "KnownScope", "NodeCache", "Surroundings"]
 
@@ -53,6 +54,7 @@ class Asked:
         tags: Tags to add to those of the surroundings.
         scope_key: Something hashable that stands for `scope`, so that its digest need not be
             computed anew at each call; `None` where there is nothing that stands for all of it.
+        search: The vector search behind it, where a list found for another query may serve it.
     """
 
     scope: Mapping[str, Any]
@@ -62,6 +64,7 @@ class Asked:
     life: float | None = None
     tags: tuple[str, ...] = ()
     scope_key: Hashable | None = None
+    search: Search | None = None
 
 
 class KnownScope(NamedTuple):
@@ -197,6 +200,7 @@ class NodeCache(Generic[Q, P]):
             prompt=asked.prompt,
             life=asked.life,
             hop=current.hop if current is not None and current.hop is not None else 1,
+            search=asked.search,
         )
 
     def _scope(self, asked: KnownScope, tenant: str, context: Context, pool: str | None) -> Scope:
@@ -259,7 +263,7 @@ class NodeCache(Generic[Q, P]):
         return hit if hit is not None else await arun(self._engine.lookup(query))
 
     def _at_once(self, query: Query) -> Hit | None:
-        if query.mode != "normal":
+        if query.mode != "normal" or query.search is not None:
             return None
         return self._engine.at_once(query.key.id, query.scope, query.codec, query.frame)
 
@@ -320,6 +324,7 @@ class NodeCache(Generic[Q, P]):
         *,
         admit: Admit | None = None,
         priced: Priced | None = None,
+        lasting: Lasting | None = None,
     ) -> Served:
         """`get_or_compute` for wrappers: without a tenant or a stable key it only computes.
 
@@ -328,11 +333,12 @@ class NodeCache(Generic[Q, P]):
             compute: What to do on a miss.
             admit: Called with the value; gives `None`, or the reason for not storing it.
             priced: Called before the value is stored; by default a hit saves the time it took.
+            lasting: Called with the value; gives how long it lives at most, seconds, or `None`.
         """
         query = self.resolve(asked)
         if isinstance(query, Miss):
             return Served(value=compute(), outcome=query)
-        return self._serve(query, compute, admit, priced)
+        return self._serve(query, compute, Terms(admit=admit, priced=priced, lasting=lasting))
 
     async def aserve(
         self,
@@ -341,32 +347,31 @@ class NodeCache(Generic[Q, P]):
         *,
         admit: Admit | None = None,
         priced: Priced | None = None,
+        lasting: Lasting | None = None,
     ) -> Served:
         """As `serve`."""
         query = self.resolve(asked)
         if isinstance(query, Miss):
             value = compute()
             return Served(value=await value if inspect.isawaitable(value) else value, outcome=query)
-        return await self._aserve(query, compute, admit, priced)
+        return await self._aserve(
+            query, compute, Terms(admit=admit, priced=priced, lasting=lasting)
+        )
 
     def _serve(
         self,
         query: Query,
         compute: Callable[[], Any],
-        admit: Admit | None = None,
-        priced: Priced | None = None,
+        terms: Terms = TERMS,
     ) -> Served:
-        computation = Computation(query, compute)
-        return run(self._engine.get_or_compute(query, computation, admit=admit, priced=priced))
+        computation = Framed(query, compute)
+        return run(self._engine.get_or_compute(query, computation, terms))
 
     async def _aserve(
         self,
         query: Query,
         compute: Compute,
-        admit: Admit | None = None,
-        priced: Priced | None = None,
+        terms: Terms = TERMS,
     ) -> Served:
-        computation = AsyncComputation(query, compute)
-        return await arun(
-            self._engine.get_or_compute(query, computation, admit=admit, priced=priced)
-        )
+        computation = AsyncFramed(query, compute)
+        return await arun(self._engine.get_or_compute(query, computation, terms))
