@@ -39,7 +39,8 @@ class CachedReranker(BaseDocumentCompressor):
 
     Documents come out as copies of those that went in, best first, with their own ids, rights and
     metadata, and the score under `score_key`. A hit says so under `metadata["stemma"]`, with
-    `whole_list` where the list was cached as a whole. They are sources of what is built from them.
+    `"list": "whole"` where the list was cached as a whole. What comes out are sources of whatever
+    is built from it.
 
     Not stored are: scores that are not finite numbers (they rank last); empty lists; what a
     compressor gives that it was not given, such as extracts.
@@ -213,7 +214,7 @@ class CachedReranker(BaseDocumentCompressor):
     ) -> list[Document]:
         if isinstance(listed.value, Foreign):
             return listed.value.documents[: self._most(top_n)]
-        note = _note(listed, whole_list=True)
+        note = _note(listed, list="whole")
         ranking = listed.value[: self._most(top_n)]
         return [self._given(given[place], score, note) for place, score in ranking]
 

@@ -11,7 +11,7 @@ from langchain_core.callbacks import Callbacks
 from langchain_core.documents import BaseDocumentCompressor, Document
 
 from stemma import Frame, frames
-from stemma.rerankers import Ranking, places
+from stemma.rerankers import Order, places
 from stemma_langchain.runs import named_tenant, runs
 
 __all__ = ["Compressing", "Foreign", "PairScores", "Unscored", "with_metadata", "within_run"]
@@ -50,13 +50,13 @@ class Compressing:
             return self
         return replace(self, inner=self.inner.model_copy(update={"top_n": count}))
 
-    def compress(self, documents: Sequence[Document]) -> Ranking | Foreign:
+    def compress(self, documents: Sequence[Document]) -> Order | Foreign:
         """The compressor's order of copies of some documents."""
         given = [with_metadata(one, {}) for one in documents]
         found = self.inner.compress_documents(list(given), self.query, self.callbacks)
         return self._order(found, given, documents)
 
-    async def acompress(self, documents: Sequence[Document]) -> Ranking | Foreign:
+    async def acompress(self, documents: Sequence[Document]) -> Order | Foreign:
         """As `compress`."""
         given = [with_metadata(one, {}) for one in documents]
         found = await self.inner.acompress_documents(list(given), self.query, self.callbacks)
@@ -64,7 +64,7 @@ class Compressing:
 
     def _order(
         self, found: Sequence[Document], given: list[Document], documents: Sequence[Document]
-    ) -> Ranking | Foreign:
+    ) -> Order | Foreign:
         at = places(found, given, _id_and_text, _text)  # some copy documents without their ids
         if at is None:
             return Foreign(list(found))
@@ -125,7 +125,7 @@ class PairScores:
         return found
 
 
-def _scores(ranking: Ranking | Foreign, count: int) -> list[float]:
+def _scores(ranking: Order | Foreign, count: int) -> list[float]:
     found = {} if isinstance(ranking, Foreign) else {p: s for p, s in ranking if s is not None}
     if len(found) != count:
         raise Unscored

@@ -277,7 +277,7 @@ def test_a_whole_list_says_so_and_may_be_cut(rerank, cache):
     rerank(reranker, documents(), QUERY)
     found = rerank(reranker, documents(), QUERY, top_n=2)
     assert shown(found) == RANKED[:2]
-    assert all(one.metadata["stemma"]["whole_list"] is True for one in found)
+    assert all(one.metadata["stemma"]["list"] == "whole" for one in found)
     assert len(scored()) == 1
 
 

@@ -16,10 +16,10 @@ from stemma.entry import content_digest
 from stemma.errors import UsageError
 from stemma.nodes.node import Asked, NodeCache
 from stemma.request import Request
+from stemma.rerankers.ordering import as_scores
 from stemma.rerankers.protocol import Reranker
-from stemma.rerankers.ranking import as_scores
 
-__all__ = ["RerankCache", "ranking", "rerank"]
+__all__ = ["RerankCache", "rerank", "whole_list"]
 
 P = ParamSpec("P")
 Q = TypeVar("Q")
@@ -42,7 +42,7 @@ def rerank(query: str, *, chunk: str, model: str, life: float | None = None) -> 
     )
 
 
-def ranking(
+def whole_list(
     query: str,
     *,
     chunks: Sequence[str],
@@ -60,7 +60,7 @@ def ranking(
         life: Base life, seconds.
     """
     return Asked(
-        scope={"model": model, "parameters": {"whole list": parameters}},
+        scope={"model": model, "parameters": {"list": parameters}},
         request=Request(exact=[query, *chunks], meaning=False),
         life=life,
     )
@@ -113,7 +113,7 @@ class RerankCache(NodeCache[Q, P]):
         Args:
             query: The query.
             texts: The texts, in the order in which the reranker sees them.
-            compute: Gives a `Ranking`: `[place, score or None]` for each text that is kept, best
+            compute: Gives a `Order`: `[place, score or None]` for each text that is kept, best
                 first. Anything else, an empty one, or a score that is not a finite number is
                 given as it is and not stored.
             model: The reranker with its revision.
@@ -196,7 +196,7 @@ def _whole(
     query: str, texts: Sequence[str], model: str, parameters: Any, life: float | None
 ) -> Asked:
     chunks = [content_digest(text) for text in texts]
-    return ranking(query, chunks=chunks, model=model, parameters=parameters, life=life)
+    return whole_list(query, chunks=chunks, model=model, parameters=parameters, life=life)
 
 
 def _unlisted(count: int, value: Any) -> str | None:

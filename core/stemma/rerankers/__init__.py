@@ -2,13 +2,13 @@
 
 from stemma.rerankers.adapters import AdaptedReranker, as_reranker
 from stemma.rerankers.maxsim import MaxSimReranker
+from stemma.rerankers.ordering import Order, best_first, places
 from stemma.rerankers.protocol import Reranker
-from stemma.rerankers.ranking import Ranking, best_first, places
 
 __all__ = [
     "AdaptedReranker",
     "MaxSimReranker",
-    "Ranking",
+    "Order",
     "Reranker",
     "as_reranker",
     "best_first",

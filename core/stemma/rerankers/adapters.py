@@ -15,8 +15,8 @@ from stemma.embedders.adapters import derive_revision as named_revision
 from stemma.errors import UnkeyableValue, UsageError
 from stemma.keys import canonical, digest
 from stemma.rerankers.maxsim import MaxSimReranker
+from stemma.rerankers.ordering import as_scores
 from stemma.rerankers.protocol import Reranker
-from stemma.rerankers.ranking import as_scores
 
 __all__ = ["AdaptedReranker", "as_reranker", "derive_revision"]
 

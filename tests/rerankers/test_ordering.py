@@ -7,7 +7,7 @@ import pytest
 
 from stemma.errors import RerankerError
 from stemma.rerankers import best_first, places
-from stemma.rerankers.ranking import as_scores
+from stemma.rerankers.ordering import as_scores
 
 NAN, INF = math.nan, math.inf
 

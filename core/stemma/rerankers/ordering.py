@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 
 from stemma.errors import RerankerError
 
-__all__ = ["Ranking", "as_scores", "best_first", "places"]
+__all__ = ["Order", "as_scores", "best_first", "places"]
 
 T = TypeVar("T")
 
-Ranking = list[list[Any]]
+Order = list[list[Any]]
 """An order of what was given, best first: for each, its place there and its score, if any."""
 
 
