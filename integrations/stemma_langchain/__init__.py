@@ -23,11 +23,13 @@ if TYPE_CHECKING:
     from stemma_langchain.embedding_store import EmbeddingByteStore
     from stemma_langchain.embeddings import CachedEmbeddings, LocalEmbeddings
     from stemma_langchain.llm_cache import LLMCache
+    from stemma_langchain.reranker import CachedReranker
     from stemma_langchain.retriever import CachedRetriever
 
 __all__ = [
     "CachedChain",
     "CachedEmbeddings",
+    "CachedReranker",
     "CachedRetriever",
     "EmbeddingByteStore",
     "LLMCache",
@@ -39,6 +41,7 @@ __all__ = [
 _FACES = {
     "CachedChain": "stemma_langchain.chain",
     "CachedEmbeddings": "stemma_langchain.embeddings",
+    "CachedReranker": "stemma_langchain.reranker",
     "CachedRetriever": "stemma_langchain.retriever",
     "EmbeddingByteStore": "stemma_langchain.embedding_store",
     "LLMCache": "stemma_langchain.llm_cache",

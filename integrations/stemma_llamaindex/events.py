@@ -44,6 +44,6 @@ class CacheHitEvent(BaseEvent):
 def tell_hit(hit: Hit) -> dict[str, Any]:
     """Tell the dispatcher of a hit, and give the hit's note for the value that is returned."""
     note = hit.note()
-    told = {name: value for name, value in note.items() if name != "hit"}
-    _dispatcher.event(CacheHitEvent(node=hit.entry.node, **told))
+    told = {name: held for name, held in note.items() if name in CacheHitEvent.model_fields}
+    _dispatcher.event(CacheHitEvent(**told))
     return note

@@ -40,6 +40,7 @@ SUBMODULES = {
     "stemma.errors",
     "stemma.policies.admission",
     "stemma.policies.focus",
+    "stemma.rerankers",
 }
 """The modules of the core besides `stemma` itself from which integrations may import."""
 

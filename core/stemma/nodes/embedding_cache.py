@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 
 from stemma.effects import Ask, Steps, arun, run
 from stemma.engine import Served
-from stemma.entry import Entry
+from stemma.entry import Cost, Entry
 from stemma.errors import EmbedderError
+from stemma.nodes.batch import look_all
 from stemma.nodes.embedding import embedding
 from stemma.nodes.node import Asked, NodeCache, Surroundings
 from stemma.outcome import Hit, Miss, Ticket
@@ -133,7 +134,7 @@ class EmbeddingCache(NodeCache[str, ...]):
         named: Mapping[str, Any],
     ) -> Steps[list[Vector]]:
         asked = {text: self._ask(text, **named) for text in texts if not _is_blank(text)}
-        found = yield from self._looked_up(list(asked.values()))
+        found = yield from look_all(self._engine, self._resolved(list(asked.values())))
         outcomes = dict(zip(asked, found, strict=True))
         known: dict[str, Vector] = {}
         for text, outcome in outcomes.items():
@@ -142,13 +143,17 @@ class EmbeddingCache(NodeCache[str, ...]):
                 if on_hit is not None:
                     on_hit(outcome)
         missing = [text for text in dict.fromkeys(texts) if text not in known]
+        clock = self._engine.parts.clock
         for together in model.rounds(missing):
+            started = clock.monotonic()
             results = yield Ask(model, "compute", (together,), foreign=True)
+            each = Cost(seconds=(clock.monotonic() - started) / sum(map(len, together)))
             for part, result in zip(together, results, strict=True):
                 if not isinstance(result, BaseException):
                     vectors = _matched(part, result)
                     known |= vectors
-                    yield from self._engine.put_many(list(_storable(vectors, outcomes)))
+                    puts = list(_storable(vectors, outcomes))
+                    yield from self._engine.put_many(puts, cost=each)
             for result in results:
                 if isinstance(result, BaseException):
                     raise result
