@@ -84,6 +84,7 @@ class Ranking:
     def reused(self, asked: Vector, found: Reuse, k: int, documents: Sequence[Any]) -> Ranking:
         """The list for another query, of this one's chunks: its first k."""
         chosen = found.order[:k]
+        outside = found.similarities[k] if len(found.order) > k else -math.inf
         return replace(
             self,
             chunks=tuple(self.chunks[one] for one in chosen),
@@ -94,7 +95,7 @@ class Ranking:
             query=asked,
             vectors=None,
             radius=found.similarities[k - 1] if len(chosen) == k else -math.inf,
-            floor=found.floor if len(chosen) == k else -math.inf,
+            floor=max(found.floor, outside),
             kind=found.kind,
             identity="",
             beyond=(),
