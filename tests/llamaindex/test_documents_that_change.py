@@ -22,9 +22,6 @@ from pydantic import PrivateAttr
 import stemma
 from stemma_llamaindex import WatchedDocumentStore, WatchedVectorStore
 
-# LlamaIndex's bridge to LangChain loads a package that warns of its end.
-pytestmark = pytest.mark.filterwarnings("ignore:.langchain-community. is being sunset")
-
 STYLES = ("sync", "async")
 
 

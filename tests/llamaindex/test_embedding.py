@@ -23,9 +23,6 @@ import stemma
 from stemma_llamaindex import CachedEmbedding, CacheHitEvent
 from stemma_llamaindex.describing import embedding_identity
 
-# LlamaIndex's bridge to LangChain loads a package that warns of its end.
-pytestmark = pytest.mark.filterwarnings("ignore:.langchain-community. is being sunset")
-
 
 def vector(model, role, text):
     """What a model gives for a text in a role."""

@@ -25,9 +25,6 @@ from stemma_llamaindex import (
     WatchedVectorStore,
 )
 
-# LlamaIndex's bridge to LangChain loads a package that warns of its end.
-pytestmark = pytest.mark.filterwarnings("ignore:.langchain-community. is being sunset")
-
 STYLES = ("sync", "async")
 
 
