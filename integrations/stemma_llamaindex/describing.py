@@ -27,6 +27,7 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.base.llms.base import BaseLLM
 from llama_index.core.chat_engine.types import BaseChatEngine
 from llama_index.core.indices.base import BaseIndex
+from llama_index.core.indices.vector_store.retrievers import VectorIndexRetriever
 from llama_index.core.memory import BaseMemory
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 from llama_index.core.storage.kvstore.types import BaseKVStore
@@ -52,7 +53,8 @@ NOISE = frozenset(
     aclient async_client async_http_client async_openai_client callback_manager client
     default_timeout dispatcher docstore embed_batch_size embeddings_cache http_client max_retries
     num_workers object_map prompt_helper rate_limiter request_timeout reuse_client
-    service_context show_progress storage_context timeout token_counter tokenizer tokenizer_fn
+    service_context show_progress storage_context template_vars timeout token_counter tokenizer
+    tokenizer_fn
     use_async verbose
     """.split()  # noqa: SIM905 - thirty names read better as words
 )
@@ -112,7 +114,8 @@ class Walk(LiveWalk):
     def met(self, thing: Any, described: Any) -> None:
         """See `stemma.describing.LiveWalk`."""
         if isinstance(thing, (BaseIndex, BasePydanticVectorStore)):
-            self.indexes.append((thing, described))
+            if all(held is not thing for held, _ in self.indexes):
+                self.indexes.append((thing, described))
         elif isinstance(thing, BaseLLM):
             self.models.append(thing)
 
@@ -169,11 +172,21 @@ def _kept(_: Walk, thing: BaseDocumentStore | BaseKVStore | BaseMemory) -> Any:
     return {"class": name_of(type(thing))}  # what it holds is asked for elsewhere
 
 
+def _searching(walk: Walk, thing: VectorIndexRetriever) -> Any:
+    """Where an index keeps its nodes beside its vectors, a retriever is told them all."""
+    noise = walk.noise(type(thing))
+    listed, held = thing._node_ids, thing._index.index_struct.nodes_dict  # noqa: SLF001 - nobody says it
+    if listed is not None and listed == list(held.values()):
+        noise |= {"_node_ids"}  # the contents
+    return {"class": name_of(type(thing)), "fields": walk.fields(thing, noise)}
+
+
 Walk.forms = (
     *FORMS,
     ((BaseLLM, BaseEmbedding), _model),
     (BasePydanticVectorStore, _store),
     (BaseIndex, _index),
+    (VectorIndexRetriever, _searching),
     ((BaseDocumentStore, BaseKVStore, BaseMemory), _kept),
 )
 
