@@ -14,7 +14,7 @@ Importing this package loads no framework, no model library and no client, and o
 from stemma import forking
 from stemma.cache import Cache, open  # noqa: A004 - the name users type: `stemma.open`
 from stemma.clock import Clock, SystemClock
-from stemma.codec import Codec, Encoded, Form, JsonCodec, VectorCodec, storable
+from stemma.codec import BytesCodec, Codec, Encoded, Form, JsonCodec, VectorCodec, storable
 from stemma.embedders.protocol import Embedder, TokenEmbedder
 from stemma.engine import Served
 from stemma.entry import Cost, Edge, Entry, Lineage, Source, SourceEdge, content_digest
@@ -41,21 +41,28 @@ from stemma.lineage.tree import FamilyTree
 from stemma.nodes.node import Asked, KnownScope
 from stemma.outcome import REASONS, Hit, Miss, Recall, Recalled, Stored, Ticket
 from stemma.policies.life import LifePolicy
+from stemma.policies.neighbours import unit
 from stemma.policies.threshold import Policy, ThresholdPolicy
 from stemma.query import Query
+from stemma.ranked import Found, ranked
+from stemma.ranking import Ranking, RankingCodec
 from stemma.request import Key, Request
 from stemma.scope import NODES, Labels, Scope
+from stemma.search import Search, Searcher, candidates
 from stemma.selector import Selector
 from stemma.stats import NodeStats, Stats
 from stemma.stores.protocol import Store
+from stemma.telling import Change, Teller
 from stemma.tokens import TokenCount, count_tokens
 
 __all__ = [
     "NODES",
     "REASONS",
     "Asked",
+    "BytesCodec",
     "Cache",
     "CacheFault",
+    "Change",
     "Clock",
     "Codec",
     "CodecError",
@@ -70,6 +77,7 @@ __all__ = [
     "FamilyTree",
     "ForeignDatabase",
     "Form",
+    "Found",
     "Frame",
     "Hit",
     "JsonCodec",
@@ -83,11 +91,15 @@ __all__ = [
     "NodeStats",
     "Policy",
     "Query",
+    "Ranking",
+    "RankingCodec",
     "Recall",
     "Recalled",
     "Request",
     "SchemaTooNew",
     "Scope",
+    "Search",
+    "Searcher",
     "Selector",
     "Served",
     "Source",
@@ -99,6 +111,7 @@ __all__ = [
     "StoreUnavailable",
     "Stored",
     "SystemClock",
+    "Teller",
     "TenantRequired",
     "ThresholdPolicy",
     "Ticket",
@@ -107,6 +120,7 @@ __all__ = [
     "UnkeyableValue",
     "UsageError",
     "VectorCodec",
+    "candidates",
     "canonical",
     "content_digest",
     "count_tokens",
@@ -114,7 +128,9 @@ __all__ = [
     "forking",
     "frames",
     "open",
+    "ranked",
     "storable",
+    "unit",
 ]
 
 __version__ = "0.1.0"

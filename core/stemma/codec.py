@@ -23,7 +23,16 @@ import numpy as np
 from stemma.errors import CodecError
 from stemma.keys import digest
 
-__all__ = ["MAX_PAYLOAD", "Codec", "Encoded", "Form", "JsonCodec", "VectorCodec", "storable"]
+__all__ = [
+    "MAX_PAYLOAD",
+    "BytesCodec",
+    "Codec",
+    "Encoded",
+    "Form",
+    "JsonCodec",
+    "VectorCodec",
+    "storable",
+]
 
 MAX_PAYLOAD = 16 * 1024 * 1024
 """The largest payload that is stored or read, bytes."""
@@ -285,4 +294,28 @@ class VectorCodec:
 
     def text(self, value: Any) -> str:  # noqa: ARG002 - the protocol's signature
         """See `Codec.text`: a vector has none."""
+        return ""
+
+
+class BytesCodec:
+    """Bytes as they are."""
+
+    name = "bytes/1"
+
+    def encode(self, value: Any) -> Encoded:
+        """See `Codec.encode`."""
+        if not isinstance(value, bytes):
+            raise CodecError(f"only bytes are stored here, not {type(value).__name__}")
+        if len(value) > MAX_PAYLOAD:
+            raise CodecError(
+                f"the value takes {len(value)} bytes; at most {MAX_PAYLOAD} are stored"
+            )
+        return Encoded(bytes(value), digest("bytes/1", value))
+
+    def decode(self, payload: bytes) -> bytes:
+        """See `Codec.decode`."""
+        return bytes(payload)
+
+    def text(self, value: Any) -> str:  # noqa: ARG002 - the protocol's signature
+        """See `Codec.text`: bytes have none."""
         return ""

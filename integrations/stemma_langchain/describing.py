@@ -19,6 +19,7 @@ from stemma.describing import FORMS, PROCESS, LiveWalk, ask, is_plain, name_for_
 from stemma_langchain.kinds import (
     LIBRARIES,
     NOISE,
+    Watching,
     field_names,
     is_from,
     langchain_bases,
@@ -96,7 +97,7 @@ class Walk(LiveWalk):
 
     def met(self, thing: Any, described: Any) -> None:
         """See `stemma.describing.LiveWalk`."""
-        if isinstance(thing, VectorStore):
+        if isinstance(thing, VectorStore) and not isinstance(thing, Watching):
             self.stores.append((thing, described))
 
     def plain_object(self, thing: Any) -> Any:
@@ -163,6 +164,7 @@ def _store(walk: Walk, thing: VectorStore) -> Any:
 
 Walk.forms = (
     *FORMS,
+    (Watching, lambda walk, thing: walk.describe(thing.watched)),
     (VectorStore, _store),
     (Embeddings, lambda walk, thing: walk.embedding(thing)),
     (BaseMessage, _message),

@@ -11,17 +11,40 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from stemma_llamaindex.chat_engine import CachedChatEngine
+    from stemma_llamaindex.docstore import WatchedDocumentStore
+    from stemma_llamaindex.embedding import CachedEmbedding
+    from stemma_llamaindex.embedding_store import EmbeddingKVStore
     from stemma_llamaindex.events import CacheHitEvent
+    from stemma_llamaindex.ingestion import CachedTransformation
     from stemma_llamaindex.llm import CachedLLM
     from stemma_llamaindex.query_engine import CachedQueryEngine
+    from stemma_llamaindex.retriever import CachedRetriever
+    from stemma_llamaindex.vector_store import WatchedVectorStore
 
-__all__ = ["CacheHitEvent", "CachedChatEngine", "CachedLLM", "CachedQueryEngine"]
+__all__ = [
+    "CacheHitEvent",
+    "CachedChatEngine",
+    "CachedEmbedding",
+    "CachedLLM",
+    "CachedQueryEngine",
+    "CachedRetriever",
+    "CachedTransformation",
+    "EmbeddingKVStore",
+    "WatchedDocumentStore",
+    "WatchedVectorStore",
+]
 
-_FACES: dict[str, str] = {
+_FACES = {
     "CacheHitEvent": "stemma_llamaindex.events",
     "CachedChatEngine": "stemma_llamaindex.chat_engine",
+    "CachedEmbedding": "stemma_llamaindex.embedding",
     "CachedLLM": "stemma_llamaindex.llm",
     "CachedQueryEngine": "stemma_llamaindex.query_engine",
+    "CachedRetriever": "stemma_llamaindex.retriever",
+    "CachedTransformation": "stemma_llamaindex.ingestion",
+    "EmbeddingKVStore": "stemma_llamaindex.embedding_store",
+    "WatchedDocumentStore": "stemma_llamaindex.docstore",
+    "WatchedVectorStore": "stemma_llamaindex.vector_store",
 }
 
 

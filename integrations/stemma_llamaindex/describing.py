@@ -46,11 +46,20 @@ from stemma.describing import (
     own_identity,
 )
 
-__all__ = ["NOISE", "Walk", "describe", "describe_whole", "index_identity", "model_name"]
+__all__ = [
+    "NOISE",
+    "Walk",
+    "describe",
+    "describe_whole",
+    "embedding_identity",
+    "index_identity",
+    "model_name",
+    "searches_everything",
+]
 
 NOISE = frozenset(
     """
-    aclient async_client async_http_client async_openai_client callback_manager client
+    aclient async_client async_http_client async_openai_client cache_folder callback_manager client
     default_timeout dispatcher docstore embed_batch_size embeddings_cache http_client max_retries
     num_workers object_map prompt_helper rate_limiter request_timeout reuse_client
     service_context show_progress storage_context template_vars timeout token_counter tokenizer
@@ -114,8 +123,7 @@ class Walk(LiveWalk):
     def met(self, thing: Any, described: Any) -> None:
         """See `stemma.describing.LiveWalk`."""
         if isinstance(thing, (BaseIndex, BasePydanticVectorStore)):
-            if all(held is not thing for held, _ in self.indexes):
-                self.indexes.append((thing, described))
+            self.indexes.append((thing, described))
         elif isinstance(thing, BaseLLM):
             self.models.append(thing)
 
@@ -131,8 +139,14 @@ def _model(walk: Walk, thing: BaseModel) -> Any:
     fields: dict[str, Any] = {}
     for name in names:
         held = getattr(thing, name)
-        secret = isinstance(held, str) and _SECRET.search(name) is not None
-        fields[name] = {"secret": digest("secret/1", held)} if secret else held
+        if not (isinstance(held, str) and _SECRET.search(name)):
+            fields[name] = held
+        elif isinstance(thing, BaseLLM):  # which account it is asked from shapes no vector
+            fields[name] = {"secret": digest("secret/1", held)}
+    if isinstance(thing, BaseEmbedding) and thing.__pydantic_private__ is not None:
+        # Such as the name of an engine; numbers and lists may be counts.
+        private = thing.__pydantic_private__.items()
+        fields |= {name: held for name, held in private if isinstance(held, str)}
     described = {"class": name_of(type(thing)), "fields": walk.describe(fields)}
     if isinstance(thing, BaseLLM):
         described["metadata"] = walk.describe(thing.metadata.model_dump())
@@ -168,17 +182,25 @@ def _index(walk: Walk, thing: BaseIndex[Any]) -> Any:
     return described
 
 
+def _vector_retriever(walk: Walk, thing: VectorIndexRetriever) -> Any:
+    """A retriever over vectors, without the nodes that it names where these are all there are.
+
+    `index.as_retriever()` names those that the index has then. What an index contains is no part
+    of what it is.
+    """
+    noise = walk.noise(type(thing)) | ({"_node_ids"} if searches_everything(thing) else set())
+    return {"class": name_of(type(thing)), "fields": walk.fields(thing, noise)}
+
+
+def searches_everything(retriever: VectorIndexRetriever) -> bool:
+    """Whether the nodes that a retriever names are all that its index has."""
+    named = retriever._node_ids  # noqa: SLF001 - it has no other name
+    held = retriever._index.index_struct.nodes_dict.values()  # noqa: SLF001 - as above
+    return not named or set(named) >= set(held)
+
+
 def _kept(_: Walk, thing: BaseDocumentStore | BaseKVStore | BaseMemory) -> Any:
     return {"class": name_of(type(thing))}  # what it holds is asked for elsewhere
-
-
-def _searching(walk: Walk, thing: VectorIndexRetriever) -> Any:
-    """Where an index keeps its nodes beside its vectors, a retriever is told them all."""
-    noise = walk.noise(type(thing))
-    listed, held = thing._node_ids, thing._index.index_struct.nodes_dict  # noqa: SLF001 - nobody says it
-    if listed is not None and listed == list(held.values()):
-        noise |= {"_node_ids"}  # the contents
-    return {"class": name_of(type(thing)), "fields": walk.fields(thing, noise)}
 
 
 Walk.forms = (
@@ -186,7 +208,7 @@ Walk.forms = (
     ((BaseLLM, BaseEmbedding), _model),
     (BasePydanticVectorStore, _store),
     (BaseIndex, _index),
-    (VectorIndexRetriever, _searching),
+    (VectorIndexRetriever, _vector_retriever),
     ((BaseDocumentStore, BaseKVStore, BaseMemory), _kept),
 )
 
@@ -218,20 +240,38 @@ def model_name(model: Any) -> str:
 def index_identity(thing: Any) -> str:
     """The identity of the index behind a retriever or engine, never of its contents.
 
-    For an object with a text as `stemma_identity`, that text. An index that lies nowhere but in
-    memory is known only as long as its object lives.
+    For an object with a text as `stemma_identity`, that text. Where there is one vector store, it
+    is that store's; which embedding model asks it is told apart elsewhere. An index that lies
+    nowhere but in memory is known only as long as its object lives.
     """
     own = own_identity(thing)
     if isinstance(own, str):
         return own
     walk = Walk()
     described = walk.describe(thing)
-    stores = [(store, said) for store, said in walk.indexes if not isinstance(store, BaseIndex)]
-    found = stores or walk.indexes
-    shown = type(thing if len(found) != 1 else found[0][0]).__name__
-    name = _place(found[0][0], *_NAMES) if len(found) == 1 else None
-    said = [said for _, said in walk.indexes] if found else described
-    return f"{shown}:{name}@{_short(said)}" if name else f"{shown}@{_short(said)}"
+    stores = {id(one): (one, said) for one, said in walk.indexes if not isinstance(one, BaseIndex)}
+    found = list(stores.values()) if stores else walk.indexes
+    if len(found) != 1:
+        said = [said for _, said in found] if found else described
+        return f"{type(thing).__name__}@{_short(said)}"
+    ((one, said),) = found
+    own = own_identity(one)
+    if isinstance(own, str):
+        return own
+    name = _place(one, *_NAMES)
+    shown = type(one).__name__ if name is None else f"{type(one).__name__}:{name}"
+    return f"{shown}@{_short(said)}"
+
+
+def embedding_identity(model: BaseEmbedding) -> str:
+    """The identity of an embedding model: its name, then a digest of all it says of itself.
+
+    For an object with a text as `stemma_identity`, that text.
+    """
+    own = own_identity(model)
+    if isinstance(own, str):
+        return own
+    return f"{model.model_name}@{digest('embedding/1', describe(model))[:12]}"
 
 
 def _short(said: Any) -> str:

@@ -14,8 +14,8 @@ from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, Protocol, T
 
 from stemma.codec import Codec, JsonCodec
 from stemma.context import Context
-from stemma.effects import arun, run
-from stemma.engine import Admit, Engine, Priced, Served
+from stemma.effects import Steps, arun, run
+from stemma.engine import TERMS, Admit, Engine, Lasting, Priced, Served, Terms
 from stemma.entry import Cost
 from stemma.errors import TenantRequired, UnkeyableValue, UsageError
 from stemma.lineage import frames
@@ -24,6 +24,7 @@ from stemma.outcome import Hit, Miss, Stored, Ticket
 from stemma.query import Query
 from stemma.request import Key, Request, whole_key
 from stemma.scope import Node, Scope
+from stemma.search import Search
 
 __all__ = ["JSON", "Asked", "KnownScope", "NodeCache", "Surroundings"]
 
@@ -51,6 +52,8 @@ class Asked:
         tags: Tags to add to those of the surroundings.
         scope_key: Something hashable that stands for `scope`, so that its digest need not be
             computed anew at each call; `None` where there is nothing that stands for all of it.
+        pool: The pool it is looked for and stored in, instead of among the tenant's own.
+        search: The vector search behind it, where a list found for another query may serve it.
     """
 
     scope: Mapping[str, Any]
@@ -60,6 +63,8 @@ class Asked:
     life: float | None = None
     tags: tuple[str, ...] = ()
     scope_key: Hashable | None = None
+    pool: str | None = None
+    search: Search | None = None
 
 
 class KnownScope(NamedTuple):
@@ -178,9 +183,9 @@ class NodeCache(Generic[Q, P]):
         current = frame if frame is not None else frames.current()
         tenant, context = self._surroundings.context(current)
         known = KnownScope(asked.scope, asked.scope_key, asked.request.meaning)
-        scope = self._scope(known, tenant, context, None)
+        scope = self._scope(known, tenant, context, asked.pool)
         pools: tuple[tuple[Scope, Key], ...] = ()
-        if context.pool is not None:
+        if context.pool is not None and context.pool != asked.pool:
             pool = self._scope(known, tenant, context, context.pool)
             pools = ((pool, asked.request.key(pool)),)
         return Query(
@@ -195,6 +200,7 @@ class NodeCache(Generic[Q, P]):
             prompt=asked.prompt,
             life=asked.life,
             hop=current.hop if current is not None and current.hop is not None else 1,
+            search=asked.search,
         )
 
     def _scope(self, asked: KnownScope, tenant: str, context: Context, pool: str | None) -> Scope:
@@ -253,7 +259,7 @@ class NodeCache(Generic[Q, P]):
         return hit if hit is not None else await arun(self._engine.lookup(query))
 
     def _at_once(self, query: Query) -> Hit | None:
-        if query.mode != "normal":
+        if query.mode != "normal" or query.search is not None:
             return None
         return self._engine.at_once(query.key.id, query.scope, query.codec, query.frame)
 
@@ -272,15 +278,17 @@ class NodeCache(Generic[Q, P]):
 
     def look_all(self, asked: Sequence[Asked]) -> list[Hit | Miss]:
         """Look many questions up by their exact keys, with one read of the store."""
-        resolved = [self.resolve(one) for one in asked]
-        queries = [query for query in resolved if isinstance(query, Query)]
-        return _merged(resolved, run(self._engine.lookup_exact(queries)))
+        return run(self._looked_up(asked))
 
     async def alook_all(self, asked: Sequence[Asked]) -> list[Hit | Miss]:
         """As `look_all`."""
+        return await arun(self._looked_up(asked))
+
+    def _looked_up(self, asked: Sequence[Asked]) -> Steps[list[Hit | Miss]]:
         resolved = [self.resolve(one) for one in asked]
         queries = [query for query in resolved if isinstance(query, Query)]
-        return _merged(resolved, await arun(self._engine.lookup_exact(queries)))
+        outcomes = iter((yield from self._engine.lookup_exact(queries)) if queries else ())
+        return [next(outcomes) if isinstance(one, Query) else one for one in resolved]
 
     def put_all(self, values: Iterable[tuple[Ticket, Any]]) -> list[Stored]:
         """Store many values in one transaction."""
@@ -297,6 +305,7 @@ class NodeCache(Generic[Q, P]):
         *,
         admit: Admit | None = None,
         priced: Priced | None = None,
+        lasting: Lasting | None = None,
     ) -> Served:
         """`get_or_compute` for wrappers: without a tenant or a stable key it only computes.
 
@@ -305,11 +314,12 @@ class NodeCache(Generic[Q, P]):
             compute: What to do on a miss.
             admit: Called with the value; gives `None`, or the reason for not storing it.
             priced: Called before the value is stored; by default a hit saves the time it took.
+            lasting: Called with the value; gives how long it lives at most, seconds, or `None`.
         """
         query = self.resolve(asked)
         if isinstance(query, Miss):
             return Served(value=compute(), outcome=query)
-        return self._serve(query, compute, admit, priced)
+        return self._serve(query, compute, Terms(admit=admit, priced=priced, lasting=lasting))
 
     async def aserve(
         self,
@@ -318,40 +328,34 @@ class NodeCache(Generic[Q, P]):
         *,
         admit: Admit | None = None,
         priced: Priced | None = None,
+        lasting: Lasting | None = None,
     ) -> Served:
         """As `serve`."""
         query = self.resolve(asked)
         if isinstance(query, Miss):
             value = compute()
             return Served(value=await value if inspect.isawaitable(value) else value, outcome=query)
-        return await self._aserve(query, compute, admit, priced)
+        return await self._aserve(
+            query, compute, Terms(admit=admit, priced=priced, lasting=lasting)
+        )
 
     def _serve(
         self,
         query: Query,
         compute: Callable[[], Any],
-        admit: Admit | None = None,
-        priced: Priced | None = None,
+        terms: Terms = TERMS,
     ) -> Served:
         computation = _Computation(query, compute)
-        return run(self._engine.get_or_compute(query, computation, admit=admit, priced=priced))
+        return run(self._engine.get_or_compute(query, computation, terms))
 
     async def _aserve(
         self,
         query: Query,
         compute: Compute,
-        admit: Admit | None = None,
-        priced: Priced | None = None,
+        terms: Terms = TERMS,
     ) -> Served:
         computation = _AsyncComputation(query, compute)
-        return await arun(
-            self._engine.get_or_compute(query, computation, admit=admit, priced=priced)
-        )
-
-
-def _merged(resolved: Sequence[Query | Miss], outcomes: Sequence[Hit | Miss]) -> list[Hit | Miss]:
-    answers = iter(outcomes)
-    return [next(answers) if isinstance(one, Query) else one for one in resolved]
+        return await arun(self._engine.get_or_compute(query, computation, terms))
 
 
 class _Computation:
