@@ -180,6 +180,33 @@ def test_two_streams_read_turn_by_turn_stay_apart(cache):
     assert edges(cache) == one_call("item-1", "item-2")
 
 
+def test_a_stream_read_in_another_question_stays_apart_from_it(cache):
+    response = engine(cache, streaming=True).query("what of item-1?")
+
+    class Reading(CustomQueryEngine):
+        llm: CachedLLM
+
+        def custom_query(self, query_str):
+            Shelf().retrieve("item-2")
+            read = len(str(response))
+            return Response(self.llm.complete(f"sum up for item-all: {read}").text)
+
+    Reading(llm=CachedLLM(cache, Model(who="all"))).query("what of all?")
+    assert edges(cache) == one_call("item-1") | {("call all item-all", "node of item-2")}
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_the_question_of_a_run_is_known_to_its_calls(cache, streaming):
+    found = []
+    cache.listen(lambda event: found.append(event.outcome))
+    for question in (
+        "What does the year say of item-1?",
+        "what does the Year say of item-1",
+    ):
+        assert "item-1" in str(engine(cache, streaming=streaming).query(question))
+    assert found == ["cold", "stored", "semantic"]
+
+
 def test_what_follows_an_abandoned_stream_is_not_built_on_it(cache):
     response = engine(cache, streaming=True).query("what of item-1?")
     begun = next(response.response_gen)
@@ -294,6 +321,26 @@ async def test_sub_questions_side_by_side_stay_apart_and_are_parents_of_the_sum(
         others=[engine(cache) for _ in range(3)], llm=CachedLLM(cache, Model(who="all"))
     )
     await asking.aquery("what of all?")
+    assert edges(cache) == SUMMED | one_call(*(f"item-{n}" for n in range(3)))
+
+
+async def test_sub_questions_side_by_side_stay_apart_even_if_they_take_turns(cache):
+    """One has long ended when another begins: it is no parent of it."""
+
+    class InTurns(Asking):
+        async def acustom_query(self, query_str):
+            turn = asyncio.Semaphore(1)
+
+            async def ask(one, item):
+                async with turn:
+                    return await one.aquery(f"what of {item}?")
+
+            said = [ask(one, f"item-{n}") for n, one in enumerate(self.others)]
+            await asyncio.gather(*said)
+            return Response((await self.llm.acomplete("sum up for item-all")).text)
+
+    others = [engine(cache) for _ in range(3)]
+    await InTurns(others=others, llm=CachedLLM(cache, Model(who="all"))).aquery("what of all?")
     assert edges(cache) == SUMMED | one_call(*(f"item-{n}" for n in range(3)))
 
 
