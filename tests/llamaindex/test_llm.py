@@ -629,6 +629,14 @@ def test_it_is_what_the_model_is(cache):
     assert isinstance(copy.copy(calling), FunctionCallingLLM)
 
 
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda llm: llm.model_copy()])
+def test_a_copy_goes_on_using_the_same_cache(cache, copied):
+    llm = CachedLLM(cache, Speaker())
+    llm.chat(ASKED)
+    assert copied(llm).chat(ASKED).additional_kwargs[NOTE]["hit"]
+    assert len(CALLS) == 1
+
+
 def test_an_engines_callbacks_reach_the_model(cache):
     manager = CallbackManager()
     llm = CachedLLM(cache, Speaker())
