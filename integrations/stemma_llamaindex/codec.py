@@ -49,7 +49,7 @@ from llama_index.core.tools import ToolOutput
 from pydantic import AnyUrl, BaseModel
 
 from stemma import Form, JsonCodec, storable
-from stemma_llamaindex.usage import Reply, usage_of
+from stemma_llamaindex.usage import USAGE, Reply, usage_of
 
 __all__ = ["CODEC", "NOTE", "codec_with", "node_text"]
 
@@ -139,7 +139,9 @@ def _dump_reply(reply: Any) -> dict[str, Any]:
 
 def _unmarked(reply: Reply) -> dict[str, Any]:
     """What came with a reply, and what it cost; of a hit, what it cost before."""
-    kept = {**usage_of(reply), **storable(reply.additional_kwargs, without=NOTE)}
+    kept = storable(reply.additional_kwargs, without=NOTE)
+    if kept.keys().isdisjoint(USAGE):
+        kept |= usage_of(reply)
     note = reply.additional_kwargs.get(NOTE)
     saved = note.get("saved_usage") if isinstance(note, dict) else None
     return {**kept, **saved} if isinstance(saved, dict) else kept

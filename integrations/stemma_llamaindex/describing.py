@@ -62,7 +62,8 @@ NOISE = frozenset(
     aclient async_client async_http_client async_openai_client cache_folder callback_manager client
     default_timeout dispatcher docstore embed_batch_size embeddings_cache http_client max_retries
     num_workers object_map prompt_helper rate_limiter request_timeout reuse_client
-    service_context show_progress storage_context timeout token_counter tokenizer tokenizer_fn
+    service_context show_progress storage_context template_vars timeout token_counter tokenizer
+    tokenizer_fn
     use_async verbose
     """.split()  # noqa: SIM905 - thirty names read better as words
 )

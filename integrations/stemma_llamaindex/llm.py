@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable, Sequence
-from typing import Any, Literal, Self, TypeVar, cast
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, Self, cast
 
 from llama_index.core.base.llms.types import (
     ChatMessage,
@@ -21,38 +21,16 @@ from llama_index.core.llms.structured_llm import StructuredLLM
 from llama_index.core.tools.types import BaseTool
 from pydantic import Field, SerializeAsAny
 
-from stemma import (
-    Asked,
-    Cache,
-    CodecError,
-    Cost,
-    Frame,
-    Hit,
-    Query,
-    Served,
-    Ticket,
-    UsageError,
-    count_tokens,
-    frames,
-)
+from stemma import Asked, Cache, CodecError, Frame, UsageError, frames
+from stemma_llamaindex.calls import ModelCalls
 from stemma_llamaindex.codec import CODEC
 from stemma_llamaindex.describing import describe, model_name
-from stemma_llamaindex.events import tell_hit
 from stemma_llamaindex.prompts import Prompt, read_messages, read_text
-from stemma_llamaindex.replies import (
-    finish_among,
-    mark_reply,
-    refused_reply,
-    reply_text,
-)
-from stemma_llamaindex.spans import spans
-from stemma_llamaindex.usage import Reply, usage_of
+from stemma_llamaindex.replies import refused_reply
 
 __all__ = ["CachedFunctionCallingLLM", "CachedLLM", "Sampling"]
 
 Sampling = Literal["exact", "never", "meaning"]
-
-R = TypeVar("R", ChatResponse, CompletionResponse)
 
 _TAKEN_OVER = (
     "callback_manager",
@@ -146,19 +124,19 @@ class CachedLLM(LLM):
 
     def chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
         """The reply, from the cache or from the model."""
-        return self._serve(
+        return self._calls.serve(
             self._chatted(messages, kwargs), lambda: self.inner.chat(messages, **kwargs)
         )
 
     async def achat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
         """As `chat`."""
-        return await self._aserve(
+        return await self._calls.aserve(
             self._chatted(messages, kwargs), lambda: self.inner.achat(messages, **kwargs)
         )
 
     def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
         """The completion, from the cache or from the model."""
-        return self._serve(
+        return self._calls.serve(
             self._completed(prompt, formatted, kwargs),
             lambda: self.inner.complete(prompt, formatted=formatted, **kwargs),
         )
@@ -167,7 +145,7 @@ class CachedLLM(LLM):
         self, prompt: str, formatted: bool = False, **kwargs: Any
     ) -> CompletionResponse:
         """As `complete`."""
-        return await self._aserve(
+        return await self._calls.aserve(
             self._completed(prompt, formatted, kwargs),
             lambda: self.inner.acomplete(prompt, formatted=formatted, **kwargs),
         )
@@ -175,20 +153,20 @@ class CachedLLM(LLM):
     def stream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponseGen:
         """The reply in chunks; on a hit, in one."""
         asked = self._chatted(messages, kwargs)
-        return self._stream(asked, lambda: self.inner.stream_chat(messages, **kwargs))
+        return self._calls.stream(asked, lambda: self.inner.stream_chat(messages, **kwargs))
 
     async def astream_chat(
         self, messages: Sequence[ChatMessage], **kwargs: Any
     ) -> ChatResponseAsyncGen:
         """As `stream_chat`."""
         asked = self._chatted(messages, kwargs)
-        return await self._astream(asked, lambda: self.inner.astream_chat(messages, **kwargs))
+        return await self._calls.astream(asked, lambda: self.inner.astream_chat(messages, **kwargs))
 
     def stream_complete(
         self, prompt: str, formatted: bool = False, **kwargs: Any
     ) -> CompletionResponseGen:
         """The completion in chunks; on a hit, in one."""
-        return self._stream(
+        return self._calls.stream(
             self._completed(prompt, formatted, kwargs),
             lambda: self.inner.stream_complete(prompt, formatted=formatted, **kwargs),
         )
@@ -197,7 +175,7 @@ class CachedLLM(LLM):
         self, prompt: str, formatted: bool = False, **kwargs: Any
     ) -> CompletionResponseAsyncGen:
         """As `stream_complete`."""
-        return await self._astream(
+        return await self._calls.astream(
             self._completed(prompt, formatted, kwargs),
             lambda: self.inner.astream_complete(prompt, formatted=formatted, **kwargs),
         )
@@ -240,107 +218,15 @@ class CachedLLM(LLM):
             tags=self.tags,
         )
 
-    # --------------------------------------------------------- lookup, compute, put
+    # ---------------------------------------------------------------------- inside
 
-    def _serve(self, asked: Asked | None, call: Callable[[], R]) -> R:
-        if asked is None:
-            return call()
-        made: list[R] = []
-
-        def compute() -> R:
-            made.append(call())
-            return made[-1]
-
-        served = self.cache.calls.serve(
-            asked, compute, admit=self._refusal, priced=lambda ticket: self._cost(ticket, made[-1])
-        )
-        return cast("R", _given(served))
-
-    async def _aserve(self, asked: Asked | None, call: Callable[[], Awaitable[R]]) -> R:
-        if asked is None:
-            return await call()
-        made: list[R] = []
-
-        async def compute() -> R:
-            made.append(await call())
-            return made[-1]
-
-        served = await self.cache.calls.aserve(
-            asked, compute, admit=self._refusal, priced=lambda ticket: self._cost(ticket, made[-1])
-        )
-        return cast("R", _given(served))
-
-    def _stream(
-        self, asked: Asked | None, call: Callable[[], Generator[R, None, None]]
-    ) -> Generator[R, None, None]:
-        query = None if asked is None else self.cache.calls.resolve(asked)
-        outcome = self.cache.calls.look(query) if isinstance(query, Query) else query
-        if isinstance(outcome, Hit):
-            return _replayed(outcome)
-        stream = call()
-        if outcome is None or outcome.ticket is None:
-            return stream
-        return spans.followed(self._stored(stream, outcome.ticket))
-
-    async def _astream(
-        self, asked: Asked | None, call: Callable[[], Awaitable[AsyncGenerator[R, None]]]
-    ) -> AsyncGenerator[R, None]:
-        query = None if asked is None else self.cache.calls.resolve(asked)
-        outcome = await self.cache.calls.alook(query) if isinstance(query, Query) else query
-        if isinstance(outcome, Hit):
-            return _areplayed(outcome)
-        stream = await call()
-        if outcome is None or outcome.ticket is None:
-            return stream
-        return spans.afollowed(self._astored(stream, outcome.ticket))
-
-    def _stored(self, stream: Generator[R, None, None], ticket: Ticket) -> Generator[R, None, None]:
-        chunks = []
-        for chunk in stream:
-            chunks.append(chunk)
-            yield chunk
-        # Reached only if the stream ended, and ended well.
-        reply = self._whole(chunks)
-        if reply is not None:
-            self.cache.calls.put(ticket, reply, cost=self._cost(ticket, reply))
-
-    async def _astored(
-        self, stream: AsyncGenerator[R, None], ticket: Ticket
-    ) -> AsyncGenerator[R, None]:
-        chunks = []
-        async for chunk in stream:
-            chunks.append(chunk)
-            yield chunk
-        reply = self._whole(chunks)
-        if reply is not None:
-            await self.cache.calls.aput(ticket, reply, cost=self._cost(ticket, reply))
-
-    def _whole(self, chunks: Sequence[Reply]) -> Reply | None:
-        """The reply that a stream has ended with, if it may be stored."""
-        if not chunks:
-            return None
-        last = chunks[-1]
-        reason = self._refusal(last, finish_among(chunks))
-        told = "".join(chunk.delta for chunk in chunks if chunk.delta is not None)
-        if reason is None and told not in ("", reply_text(last)):
-            reason = "its chunks do not add up to its last"
-        if reason is not None:
-            self.cache.warn(f"a streamed reply was not stored: {reason}")
-            return None
-        return last
+    @property
+    def _calls(self) -> ModelCalls:
+        return ModelCalls(self.cache, self._refusal)
 
     def _refusal(self, reply: Any, finish: str | None = None) -> str | None:
         """Why a reply must not be stored."""
         return refused_reply(reply, finish)
-
-    def _cost(self, ticket: Ticket, reply: Reply) -> Cost:
-        """What a hit will save: the usage that the provider reports, else counted from texts."""
-        seconds = self.cache.engine.parts.clock.monotonic() - ticket.started
-        tokens = usage_of(reply).get("total_tokens")
-        if tokens is None:
-            texts = (*ticket.query.prompt, reply_text(reply))
-            tokens = sum(count_tokens(text).tokens for text in texts)
-        return Cost(tokens=tokens, seconds=seconds)
 
 
 class CachedFunctionCallingLLM(CachedLLM, FunctionCallingLLM):
@@ -413,29 +299,3 @@ class CachedFunctionCallingLLM(CachedLLM, FunctionCallingLLM):
 def _run(frame: Frame | None) -> tuple[str | None, Iterable[str]]:
     """The question of the run, and the texts of what it has retrieved."""
     return (None, ()) if frame is None else (frame.focus, frame.source_texts())
-
-
-def _given(served: Served) -> Reply:
-    reply: Reply = served.value
-    outcome = served.outcome
-    return mark_reply(reply, tell_hit(outcome)) if isinstance(outcome, Hit) else reply
-
-
-def _chunk(hit: Hit) -> Any:
-    """A hit as the one chunk of a stream."""
-    reply: Reply = mark_reply(hit.value, tell_hit(hit))
-    reply.delta = reply_text(reply)
-    return reply
-
-
-def _replayed(hit: Hit) -> Generator[Any, None, None]:
-    chunk = _chunk(hit)
-    return (one for one in (chunk,))
-
-
-async def _one(chunk: Any) -> AsyncGenerator[Any, None]:
-    yield chunk
-
-
-def _areplayed(hit: Hit) -> AsyncGenerator[Any, None]:
-    return _one(_chunk(hit))

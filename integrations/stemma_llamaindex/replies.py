@@ -99,6 +99,7 @@ class Replies(BaseEventHandler):
     """
 
     _refused: Any = PrivateAttr(default_factory=weakref.WeakKeyDictionary)
+    _counted: Any = PrivateAttr(default_factory=weakref.WeakKeyDictionary)
 
     @classmethod
     def class_name(cls) -> str:
@@ -113,7 +114,11 @@ class Replies(BaseEventHandler):
         frame, reply = frames.current(), event.response
         if frame is None or reply is None:
             return
-        frame.spend(usage_of(reply).get("total_tokens", 0))
+        raw = reply.raw
+        if raw is None or raw is not self._counted.get(frame):
+            # A model whose chat is made of its completion tells of one reply twice.
+            self._counted[frame] = raw
+            frame.spend(usage_of(reply).get("total_tokens", 0))
         reason = refused_reply(reply)
         above: Frame | None = frame if reason is not None else None
         while above is not None:
