@@ -19,14 +19,23 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from stemma_langchain.chain import CachedChain
+    from stemma_langchain.chat_model import CachedChatModel
     from stemma_langchain.embeddings import CachedEmbeddings, LocalEmbeddings
     from stemma_langchain.llm_cache import LLMCache
     from stemma_langchain.retriever import CachedRetriever
 
-__all__ = ["CachedChain", "CachedEmbeddings", "CachedRetriever", "LLMCache", "LocalEmbeddings"]
+__all__ = [
+    "CachedChain",
+    "CachedChatModel",
+    "CachedEmbeddings",
+    "CachedRetriever",
+    "LLMCache",
+    "LocalEmbeddings",
+]
 
 _FACES = {
     "CachedChain": "stemma_langchain.chain",
+    "CachedChatModel": "stemma_langchain.chat_model",
     "CachedEmbeddings": "stemma_langchain.embeddings",
     "CachedRetriever": "stemma_langchain.retriever",
     "LLMCache": "stemma_langchain.llm_cache",

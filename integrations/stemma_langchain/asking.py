@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Literal
+import marshal
+from collections.abc import Hashable, Iterator, Mapping
+from typing import Any, Literal
+
+from langchain_core.language_models import BaseLanguageModel
 
 from stemma import Asked, Frame, KnownScope, Request
 from stemma_langchain.codec import CODEC
+from stemma_langchain.fingerprint import describe, describe_chain
 from stemma_langchain.prompts import Turns
 
-__all__ = ["Sampling", "ask"]
+__all__ = ["Sampling", "ask", "live_scope", "samples", "several"]
 
 Sampling = Literal["exact", "never", "meaning"]
 """What to do with calls that say they sample: reuse a draw only for the very same call; cache none
 of them; or treat them like any other."""
+
+_DELIVERY = frozenset({"stream", "stream_options", "stream_usage"})
+"""Arguments of a call that say how the reply is delivered, not what it is."""
 
 
 def ask(turns: Turns, known: KnownScope, frame: Frame | None, life: float | None) -> Asked:
@@ -37,6 +44,64 @@ def ask(turns: Turns, known: KnownScope, frame: Frame | None, life: float | None
         life=life,
         scope_key=known.key,
     )
+
+
+def live_scope(
+    model: BaseLanguageModel[Any],
+    stop: list[str] | None,
+    given: Mapping[str, Any],
+    *,
+    meaning: bool,
+    streams: bool = False,
+) -> KnownScope:
+    """The scope of a call of a model as it is now.
+
+    Args:
+        model: The model.
+        stop: Where the reply ends.
+        given: The arguments of the call; all count but those that say how it is delivered.
+        meaning: Whether prompts may be compared by meaning.
+        streams: Whether it is a stream that differs from what `invoke` gives.
+    """
+    described = describe_chain(model)
+    shaping = {name: value for name, value in given.items() if name not in _DELIVERY}
+    parameters = [described.value, stop, describe(shaping), streams]
+    named = given.get("model")
+    fields = {
+        "model": named if isinstance(named, str) else described.model,
+        "parameters": parameters,
+    }
+    return KnownScope(fields, _key(parameters, meaning), meaning)
+
+
+def samples(model: BaseLanguageModel[Any], given: Mapping[str, Any]) -> bool:
+    """Whether a call says that its replies are drawn at random: temperature above 0, n above 1."""
+    return _above(_said(model, given, "temperature"), 0) or several(model, given)
+
+
+def several(model: BaseLanguageModel[Any], given: Mapping[str, Any]) -> bool:
+    """Whether a call asks for several replies."""
+    return _above(_said(model, given, "n"), 1)
+
+
+def _said(model: BaseLanguageModel[Any], given: Mapping[str, Any], name: str) -> Any:
+    further = getattr(model, "model_kwargs", None)
+    for held in (given, further):
+        if isinstance(held, Mapping) and name in held:
+            return held[name]
+    return getattr(model, name, None)
+
+
+def _above(value: Any, least: int) -> bool:
+    return isinstance(value, (int, float)) and value > least
+
+
+def _key(parameters: list[Any], meaning: bool) -> Hashable | None:
+    """What stands for a scope in memory: equal bytes are equal values, of equal types."""
+    try:
+        return marshal.dumps([parameters, meaning])
+    except ValueError:  # something that only the canonical form can write, or nothing can
+        return None
 
 
 def _source_texts(frame: Frame | None) -> Iterator[str]:

@@ -295,6 +295,7 @@ class NodeCache(Generic[Q, P]):
         asked: Asked,
         compute: Callable[[], Any],
         *,
+        frame: Frame | None = None,
         admit: Admit | None = None,
         priced: Priced | None = None,
     ) -> Served:
@@ -303,10 +304,11 @@ class NodeCache(Generic[Q, P]):
         Args:
             asked: The question.
             compute: What to do on a miss.
+            frame: Whose reads are parents of the value; by default the current one's.
             admit: Called with the value; gives `None`, or the reason for not storing it.
             priced: Called before the value is stored; by default a hit saves the time it took.
         """
-        query = self.resolve(asked)
+        query = self.resolve(asked, frame=frame)
         if isinstance(query, Miss):
             return Served(value=compute(), outcome=query)
         return self._serve(query, compute, admit, priced)
@@ -316,11 +318,12 @@ class NodeCache(Generic[Q, P]):
         asked: Asked,
         compute: Compute,
         *,
+        frame: Frame | None = None,
         admit: Admit | None = None,
         priced: Priced | None = None,
     ) -> Served:
         """As `serve`."""
-        query = self.resolve(asked)
+        query = self.resolve(asked, frame=frame)
         if isinstance(query, Miss):
             value = compute()
             return Served(value=await value if inspect.isawaitable(value) else value, outcome=query)
