@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import marshal
 from collections.abc import Hashable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Literal
 
 from langchain_core.language_models import BaseLanguageModel
 
-from stemma import Asked, Frame, KnownScope, Request
+from stemma import Asked, Frame, KnownScope, Request, UnkeyableValue, canonical
 from stemma_langchain.codec import CODEC
 from stemma_langchain.fingerprint import describe, describe_chain
 from stemma_langchain.prompts import Turns
@@ -48,7 +49,6 @@ def ask(turns: Turns, known: KnownScope, frame: Frame | None, life: float | None
 
 def live_scope(
     model: BaseLanguageModel[Any],
-    stop: list[str] | None,
     given: Mapping[str, Any],
     *,
     meaning: bool,
@@ -58,14 +58,14 @@ def live_scope(
 
     Args:
         model: The model.
-        stop: Where the reply ends.
-        given: The arguments of the call; all count but those that say how it is delivered.
+        given: The arguments of the call, `stop` among them. All count but those that say how the
+            reply is delivered.
         meaning: Whether prompts may be compared by meaning.
         streams: Whether it is a stream that differs from what `invoke` gives.
     """
     described = describe_chain(model)
     shaping = {name: value for name, value in given.items() if name not in _DELIVERY}
-    parameters = [described.value, stop, describe(shaping), streams]
+    parameters = [described.value, describe(shaping), streams]
     named = given.get("model")
     fields = {
         "model": named if isinstance(named, str) else described.model,
@@ -97,11 +97,17 @@ def _above(value: Any, least: int) -> bool:
 
 
 def _key(parameters: list[Any], meaning: bool) -> Hashable | None:
-    """What stands for a scope in memory: equal bytes are equal values, of equal types."""
+    """What stands for a scope in memory: equal for equal values of equal types."""
     try:
-        return marshal.dumps([parameters, meaning])
-    except ValueError:  # something that only the canonical form can write, or nothing can
+        return marshal.dumps([parameters, meaning], _BY_VALUE)
+    except ValueError:  # a value that marshal does not know
+        with suppress(UnkeyableValue):
+            return canonical([parameters, meaning])
         return None
+
+
+_BY_VALUE = 2
+"""Later versions of marshal's format tell an object that occurs twice from two equal ones."""
 
 
 def _source_texts(frame: Frame | None) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any, cast
 
@@ -12,12 +13,12 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable
 from langchain_core.runnables.configurable import RunnableConfigurableFields
 from langchain_core.runnables.utils import AnyConfigurableField
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, PrivateAttr
 
 from stemma import Cache, Cost, Hit, Miss, Query, Served, Ticket, UsageError
 from stemma_langchain.asking import Sampling
 from stemma_langchain.codec import CODEC
-from stemma_langchain.model_call import Manager, ModelCall, refusal
+from stemma_langchain.model_call import CHANGED, Manager, ModelCall
 from stemma_langchain.rebinding import rebound
 from stemma_langchain.replay import own_copy, replayed, streamed
 from stemma_langchain.replies import call_cost, handed_out
@@ -66,6 +67,8 @@ class CachedChatModel(StandIn):
     sampling: Sampling = "exact"
     life: float | None = Field(default=None, gt=0)
 
+    _warned: bool = PrivateAttr(default=False)
+
     def __init__(self, cache: Cache, inner: BaseChatModel, **named: Any) -> None:
         if not isinstance(cache, Cache):
             raise UsageError(
@@ -95,7 +98,7 @@ class CachedChatModel(StandIn):
                 call.asked(self.life),
                 call.generate,
                 frame=call.frame,
-                admit=refusal,
+                admit=lambda given: self._refusal(call, given),
                 priced=lambda ticket: self._cost(ticket, call.result),
             )
             hit = _hit(served)
@@ -117,7 +120,7 @@ class CachedChatModel(StandIn):
                 call.asked(self.life),
                 call.agenerate,
                 frame=call.frame,
-                admit=refusal,
+                admit=lambda given: self._refusal(call, given),
                 priced=lambda ticket: self._cost(ticket, call.result),
             )
             hit = _hit(served)
@@ -146,7 +149,7 @@ class CachedChatModel(StandIn):
             chunks.append(own_copy(chunk))
             yield chunk
         # Reached only if the stream ended, and ended well.
-        result = self._storable(outcome, chunks)
+        result = self._storable(call, outcome, chunks)
         if result is not None and outcome.ticket is not None:
             cost = self._cost(outcome.ticket, result)
             self.stemma.calls.put(outcome.ticket, result.generations, cost=cost)
@@ -171,7 +174,7 @@ class CachedChatModel(StandIn):
         async for chunk in call.astream():
             chunks.append(own_copy(chunk))
             yield chunk
-        result = self._storable(outcome, chunks)
+        result = self._storable(call, outcome, chunks)
         if result is not None and outcome.ticket is not None:
             cost = self._cost(outcome.ticket, result)
             await self.stemma.calls.aput(outcome.ticket, result.generations, cost=cost)
@@ -193,7 +196,7 @@ class CachedChatModel(StandIn):
         self, **kwargs: AnyConfigurableField
     ) -> RunnableSerializable[LanguageModelInput, AIMessage]:
         """The model with fields of the inner model that each run may set."""
-        made = cast(RunnableConfigurableFields[Any, Any], self.inner.configurable_fields(**kwargs))
+        made: Any = self.inner.configurable_fields(**kwargs)
         return _ConfigurableInner(default=self, fields=made.fields)
 
     def around(self, inner: BaseChatModel) -> CachedChatModel:
@@ -247,13 +250,15 @@ class CachedChatModel(StandIn):
             return Miss(reason="bypassed", detail="it samples")
         return self.stemma.calls.resolve(call.asked(self.life), frame=call.frame)
 
-    def _storable(self, miss: Miss, chunks: list[ChatGenerationChunk]) -> ChatResult | None:
+    def _storable(
+        self, call: ModelCall, miss: Miss, chunks: list[ChatGenerationChunk]
+    ) -> ChatResult | None:
         """What a stream that has ended gives to store, if it may be."""
         if miss.ticket is None:
             return None
         try:
             result = streamed(chunks)
-            reason = refusal(result.generations)
+            reason = self._refusal(call, result.generations)
         except Exception:
             reason = "its chunks do not add up to one reply"
         if reason is None:
@@ -261,11 +266,18 @@ class CachedChatModel(StandIn):
         self.stemma.warn(f"a streamed reply was not stored: {reason}")
         return None
 
+    def _refusal(self, call: ModelCall, generations: Sequence[ChatGeneration]) -> str | None:
+        reason = call.refusal(generations)
+        if reason == CHANGED and not self._warned:
+            self._warned = True
+            warnings.warn(f"a reply was not stored: {reason}", RuntimeWarning, stacklevel=2)
+        return reason
+
     def _cost(self, ticket: Ticket, result: ChatResult) -> Cost:
         return call_cost(self.stemma, ticket, result.generations)
 
 
-class _ConfigurableInner(RunnableConfigurableFields[Any, Any]):
+class _ConfigurableInner(RunnableConfigurableFields):  # type: ignore[type-arg]
     """Configurable fields of an inner model: the one that a run asks for is behind the cache."""
 
     def _prepare(self, config: RunnableConfig | None = None) -> tuple[Any, RunnableConfig]:

@@ -5,15 +5,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult, Generation
 
-from stemma import Asked, Frame, Request, frames
+from stemma import Asked, Frame, KnownScope, Request, frames
 from stemma_langchain.asking import Sampling, ask, live_scope, samples, several
 from stemma_langchain.calls import one_text, take_pending
 from stemma_langchain.codec import CODEC
@@ -21,7 +21,12 @@ from stemma_langchain.prompts import Turns, plain_prompt, written
 from stemma_langchain.replies import refused
 from stemma_langchain.runs import runs
 
-__all__ = ["Manager", "ModelCall", "refusal"]
+__all__ = ["CHANGED", "Manager", "ModelCall"]
+
+CHANGED = (
+    "the model changed while it ran. If something in it counts or collects, keep that in a private "
+    "attribute, or say what it is with `stemma_identity`"
+)
 
 Manager = CallbackManagerForLLMRun | AsyncCallbackManagerForLLMRun | None
 
@@ -53,22 +58,18 @@ class ModelCall:
         sampling: Sampling,
         streams: bool = False,
     ) -> None:
-        sampled = samples(inner, given)
         self.inner = inner
-        self.cached = not sampled or sampling != "never"
         self.frame = _frame(messages, manager)
-        self.scope = live_scope(
-            inner,
-            stop,
-            given,
-            meaning=not sampled or sampling == "meaning",
-            streams=streams and several(inner, given),  # a stream gives but one of the replies
-        )
+        self._given = {"stop": stop, **given}
+        sampled = samples(inner, given)
+        self.cached = not sampled or sampling != "never"
+        self._meaning = not sampled or sampling == "meaning"
+        self._streams = streams and several(inner, given)  # a stream gives but one of the replies
+        self.scope = self._scope()
         self.result = ChatResult(generations=[])
         self._written = written(messages)
         self._messages = messages
         self._manager = manager
-        self._given = {"stop": stop, **given}
 
     @property
     def whole(self) -> bytes | None:
@@ -114,18 +115,24 @@ class ModelCall:
         async for chunk in asked(self._messages, **self._named(asked)):
             yield chunk
 
+    def refusal(self, generations: Sequence[Generation]) -> str | None:
+        """Why what the model gave must not be stored, or `None`."""
+        messages = [g.message for g in generations if isinstance(g, ChatGeneration)]
+        if not all(type(message) is AIMessage for message in messages):
+            return "it is no AI message"  # it could not be streamed as one
+        reason = refused(generations)
+        if reason is None and self._scope().key != self.scope.key:
+            return CHANGED
+        return reason
+
+    def _scope(self) -> KnownScope:
+        return live_scope(self.inner, self._given, meaning=self._meaning, streams=self._streams)
+
     def _named(self, method: Callable[..., Any]) -> dict[str, Any]:
         """The arguments; the manager among them if there is one, and the model takes it."""
         if self._manager is None or "run_manager" not in inspect.signature(method).parameters:
             return self._given
         return {**self._given, "run_manager": self._manager}
-
-
-def refusal(generations: list[ChatGeneration]) -> str | None:
-    """Why what a chat model gave must not be stored, or `None`."""
-    if not all(type(generation.message) is AIMessage for generation in generations):
-        return "it is no AI message"  # it could not be streamed as one
-    return refused(generations)
 
 
 def _frame(messages: list[BaseMessage], manager: Manager) -> Frame | None:
