@@ -181,16 +181,19 @@ class CachedChatModel(StandIn):
 
     # ------------------------------------------ what is built around the model
 
-    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[Any, AIMessage]:
+    def bind_tools(
+        self, tools: Sequence[Any], *, tool_choice: Any = None, **kwargs: Any
+    ) -> Runnable[LanguageModelInput, AIMessage]:
         """The model with tools, as the inner model binds them."""
-        bound: Runnable[Any, AIMessage] = self._behind(self.inner.bind_tools(tools, **kwargs))
-        return bound
+        chosen = {} if tool_choice is None else {"tool_choice": tool_choice}
+        return self._behind(self.inner.bind_tools(tools, **chosen, **kwargs))
 
-    def with_structured_output(self, schema: Any, **kwargs: Any) -> Runnable[Any, Any]:
+    def with_structured_output(
+        self, schema: Any, *, include_raw: bool = False, **kwargs: Any
+    ) -> Runnable[LanguageModelInput, Any]:
         """The model with a response format, as the inner model asks for it and reads it."""
-        made = self.inner.with_structured_output(schema, **kwargs)
-        bound: Runnable[Any, Any] = self._behind(made)
-        return bound
+        made = self.inner.with_structured_output(schema, include_raw=include_raw, **kwargs)
+        return self._behind(made)
 
     def configurable_fields(
         self, **kwargs: AnyConfigurableField
@@ -205,7 +208,7 @@ class CachedChatModel(StandIn):
             return self
         return self.model_copy(update={"inner": inner, "profile": inner.profile})
 
-    def _behind(self, made: Any) -> Any:
+    def _behind(self, made: Runnable[Any, Any]) -> Runnable[Any, Any]:
         met: list[BaseChatModel] = []
 
         def replace(model: BaseChatModel) -> BaseChatModel:

@@ -19,7 +19,7 @@ __all__ = ["rebound"]
 Replace = Callable[[BaseChatModel], BaseChatModel]
 
 
-def rebound(thing: Any, replace: Replace) -> Any:
+def rebound(thing: Runnable[Any, Any], replace: Replace) -> Runnable[Any, Any]:
     """A runnable as it was built around a model, with every chat model in it replaced.
 
     It is looked for in sequences, parallel steps, bindings and fallbacks: of those LangChain's
