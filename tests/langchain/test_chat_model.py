@@ -320,7 +320,7 @@ CHANGES = {
     "temperature": lambda m: setattr(m, "temperature", 0.0),
     "name": lambda m: setattr(m, "model_name", "m2"),
     "account": lambda m: setattr(m, "key", SecretStr("another")),
-    "server": lambda m: setattr(m, "base_url", "http://there"),
+    "server": lambda m: setattr(m, "base_url", "http://localhost:1"),
     "in place": lambda m: m.model_kwargs.update(seed=1),
 }
 
