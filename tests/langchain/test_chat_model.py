@@ -94,6 +94,41 @@ def test_the_model_is_called_as_it_would_have_been(cache, scripted, kind, style,
     assert (bare.text, bare.response_metadata) == (behind.text, behind.response_metadata)
 
 
+@pytest.mark.parametrize("style", ASK)
+def test_the_model_gets_the_runs_manager_where_it_takes_one(cache, scripted, style):
+    told = []
+
+    class Telling(type(scripted("native"))):
+        def _generate(self, messages, stop=None, run_manager=None, **kwargs):
+            told.append(run_manager)
+            return super()._generate(messages, stop=stop, **kwargs)
+
+        async def _agenerate(self, messages, stop=None, run_manager=None, **kwargs):
+            told.append(run_manager)
+            return await super()._agenerate(messages, stop=stop, **kwargs)
+
+    class Deaf(type(scripted("whole"))):
+        def _generate(self, messages, stop=None, **kwargs):
+            assert "run_manager" not in kwargs
+            return super()._generate(messages, stop=stop, **kwargs)
+
+    ASK[style](CachedChatModel(cache, Telling(disable_streaming=True)), ASKED)
+    assert [type(manager).__name__.removeprefix("Async") for manager in told] == [
+        "CallbackManagerForLLMRun"
+    ]
+    if not style.startswith("a"):  # LangChain's own async functions hand it on in any case
+        assert ASK[style](CachedChatModel(cache, Deaf()), ASKED).text
+
+
+def test_how_a_reply_is_delivered_is_no_part_of_the_key(cache, scripted):
+    inner = scripted("streaming")
+    model = CachedChatModel(cache, inner)
+    whole(model.stream(ASKED, stream_usage=True, stream_options={"include_usage": True}))
+    model.invoke(ASKED, stream=False)
+    model.invoke(ASKED, stream=True)
+    assert len(inner.calls) == 1
+
+
 def test_the_same_meaning_is_answered_too(cache, scripted):
     inner = scripted()
     model = CachedChatModel(cache, inner)
@@ -109,6 +144,17 @@ def test_equal_prompts_in_one_generate_are_asked_once(cache, scripted):
     given = CachedChatModel(cache, inner).generate([[HumanMessage(ASKED)]] * 3).generations
     assert {generations[0].text for generations in given} == {f"m to {ASKED}, call 1"}
     assert len(inner.calls) == 1
+
+
+@pytest.mark.parametrize("way", ["generate", "agenerate"])
+def test_the_prompts_of_one_generate_are_not_built_on_each_other(cache, scripted, way):
+    model = CachedChatModel(cache, scripted("native"))
+    turns = [[HumanMessage(f"{ASKED} {n}")] for n in range(3)]
+    for _ in range(2):
+        found = model.generate(turns) if way == "generate" else asyncio.run(model.agenerate(turns))
+    for (generation,) in found.generations:
+        entry = generation.message.response_metadata["stemma"]["entry"]
+        assert cache.recall(entry=entry, dry_run=True).by_node == {"call": 1}
 
 
 def test_those_who_ask_at_once_share_one_call(cache, scripted):
@@ -570,6 +616,18 @@ def test_it_is_to_others_what_the_model_is(cache, scripted):
     assert model.model_name == "gpt-x"
     with pytest.raises(AttributeError):
         model.unheard_of  # noqa: B018
+
+
+def test_tracers_hear_of_the_parameters_that_the_model_says_it_was_called_with(cache, scripted):
+    class Saying(type(scripted("streaming"))):
+        def _get_invocation_params(self, stop=None, **kwargs):
+            return {**super()._get_invocation_params(stop=stop, **kwargs), "model_name": "said"}
+
+    ear = Listening()
+    model = CachedChatModel(cache, Saying(), callbacks=[ear])
+    for ask in ASK.values():
+        ask(model, ASKED)
+    assert {heard for kind, heard in ear.heard if kind == "start"} == {"said"}
 
 
 def test_a_run_may_set_the_inner_models_fields(cache, scripted):

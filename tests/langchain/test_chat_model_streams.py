@@ -122,6 +122,10 @@ def test_a_text_is_streamed_word_by_word_and_tools_one_by_one(cache, scripted):
         ("look", 0, "c")
     ]
     assert last.response_metadata["stemma"]["hit"] is True
+    model = CachedChatModel(cache, scripted("streaming", REPLIES["two calls of tools"]))
+    model.invoke(ASKED)
+    parts = [part for chunk in model.stream(ASKED) for part in chunk.tool_call_chunks]
+    assert [(part["index"], part["id"]) for part in parts] == [(0, "a"), (1, "b")]
 
 
 @pytest.mark.parametrize("way", ["stream", "astream"])
