@@ -261,11 +261,12 @@ class CachedChatModel(StandIn):
             return None
         try:
             result = streamed(chunks)
+        except Exception:  # LangChain adds them up as well, and tells
+            reason: str | None = "its chunks do not add up to one reply"
+        else:
             reason = self._refusal(call, result.generations)
-        except Exception:
-            reason = "its chunks do not add up to one reply"
-        if reason is None:
-            return result
+            if reason is None:
+                return result
         self.stemma.warn(f"a streamed reply was not stored: {reason}")
         return None
 

@@ -345,6 +345,7 @@ OTHERS = {
     "earlier turns": lambda m, q: m.invoke([HumanMessage("Hi"), AIMessage("Hi!"), HumanMessage(q)]),
     "other earlier turns": lambda m, q: m.invoke([HumanMessage("Hi"), AIMessage("Yo!"), HumanMessage(q)]),
     "in which role": lambda m, q: m.invoke([SystemMessage(q)]),
+    "two texts": lambda m, q: m.invoke([HumanMessage([*block("Look."), *block(q)])]),
     "an image": lambda m, q: m.invoke([HumanMessage([*block(q), image("AAAA")])]),
     "another image": lambda m, q: whole(m.stream([HumanMessage([*block(q), image("BBBB")])])),
 }  # fmt: skip
