@@ -25,6 +25,7 @@ from stemma.errors import (
     EmbedderError,
     ForeignDatabase,
     MissingDependency,
+    RerankerError,
     SchemaTooNew,
     StemmaError,
     StoreError,
@@ -41,10 +42,13 @@ from stemma.lineage.tree import FamilyTree
 from stemma.nodes.node import Asked, KnownScope
 from stemma.outcome import REASONS, Hit, Miss, Recall, Recalled, Stored, Ticket
 from stemma.policies.life import LifePolicy
+from stemma.policies.neighbours import unit
 from stemma.policies.threshold import Policy, ThresholdPolicy
 from stemma.query import Query
+from stemma.ranking import Ranking, RankingCodec
 from stemma.request import Key, Request
 from stemma.scope import NODES, Labels, Scope
+from stemma.search import Search, Searcher, candidates
 from stemma.selector import Selector
 from stemma.stats import NodeStats, Stats
 from stemma.stores.protocol import Store
@@ -83,11 +87,16 @@ __all__ = [
     "NodeStats",
     "Policy",
     "Query",
+    "Ranking",
+    "RankingCodec",
     "Recall",
     "Recalled",
     "Request",
+    "RerankerError",
     "SchemaTooNew",
     "Scope",
+    "Search",
+    "Searcher",
     "Selector",
     "Served",
     "Source",
@@ -107,6 +116,7 @@ __all__ = [
     "UnkeyableValue",
     "UsageError",
     "VectorCodec",
+    "candidates",
     "canonical",
     "content_digest",
     "count_tokens",
@@ -114,6 +124,7 @@ __all__ = [
     "forking",
     "frames",
     "open",
+    "unit",
 ]
 
 __version__ = "0.1.0"

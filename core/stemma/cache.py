@@ -7,12 +7,13 @@ import itertools
 import secrets
 import warnings
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Self
 
 from stemma import context
+from stemma.arrivals import Arrivals
 from stemma.clock import Clock, SystemClock
 from stemma.context import Context
 from stemma.effects import arun, run
@@ -31,7 +32,7 @@ from stemma.nodes.call import call
 from stemma.nodes.embedding import embedding
 from stemma.nodes.hop import hop
 from stemma.nodes.node import NodeCache
-from stemma.nodes.rerank import rerank
+from stemma.nodes.rerank import RerankCache, rerank
 from stemma.nodes.retrieval import retrieval
 from stemma.opening import Options, embedder_of, leases_of, store_of
 from stemma.outcome import Recall
@@ -140,12 +141,13 @@ class Cache:
             if options.fail == "closed":
                 raise  # else each call meets it, and goes on without the cache
         self.engine = Engine(parts)
+        self._arrivals = Arrivals(parts)
         self.answers = NodeCache("answer", answer, self)
         self.calls = NodeCache("call", call, self)
         self.retrievals = NodeCache("retrieval", retrieval, self)
         self.hops = NodeCache("hop", hop, self)
         self.embeddings = NodeCache("embedding", embedding, self, traced=False)
-        self.reranks = NodeCache("rerank", rerank, self, traced=False)
+        self.reranks = RerankCache("rerank", rerank, self, traced=False)
         self._finalizer = weakref.finalize(self, _close, parts)
         self._name = secrets.token_hex(16)  # by which a pickle finds it again in its own process
         _live[self._name] = self
@@ -270,6 +272,47 @@ class Cache:
     async def aclear(self, **named: str) -> Recall:
         """As `clear`."""
         return await arun(take_back(self.engine.parts, named, cascade=False))
+
+    def documents_changed(
+        self,
+        index: str,
+        *,
+        added: Sequence[object | None] = (),
+        changed: Iterable[str] = (),
+        removed: Iterable[str] = (),
+    ) -> Recall:
+        """Say that documents came into an index, changed or went, and take back what that spoils.
+
+        Say it after the index itself has them, or has them no more. What was built on a chunk that
+        changed or went is taken back, over all nodes, hops and tenants. So is every cached
+        retrieval from the index that a new chunk would have come into, with what was built on it:
+        told precisely for searches by similarity, conservatively for all others
+        (`stemma.arrivals`). Faces that wrap a vector store or a docstore say it by themselves.
+
+        Args:
+            index: The index's identity, as its retrievals have it (`recall(index=…)`).
+            added: For each new chunk its vector, in the index's own space, or `None` where it is
+                not known: then every retrieval from the index is taken back. A chunk whose content
+                changed is both `changed` and, with its new vector, `added`.
+            changed: Ids of chunks or documents that have other contents now.
+            removed: Ids of chunks or documents that are gone.
+
+        Raises:
+            UsageError: An argument is wrong.
+            StoreError: The store could not do it. Not all was taken back: do it again.
+        """
+        return run(self._arrivals.note(index, added, changed, removed))
+
+    async def adocuments_changed(
+        self,
+        index: str,
+        *,
+        added: Sequence[object | None] = (),
+        changed: Iterable[str] = (),
+        removed: Iterable[str] = (),
+    ) -> Recall:
+        """As `documents_changed`."""
+        return await arun(self._arrivals.note(index, added, changed, removed))
 
     def report(
         self, entry: str, verdict: Verdict, *, by: str, confidence: float = 1.0

@@ -21,15 +21,38 @@ from stemma.outcome import Hit, Miss, Stored, Ticket
 from stemma.parts import Parts
 from stemma.put import Putting
 from stemma.query import Query
+from stemma.ranking import Ranking
+from stemma.reusing import Reusing
 from stemma.stores.protocol import Fetched
 
-__all__ = ["Admit", "Computation", "Engine", "Priced", "Served"]
+__all__ = ["TERMS", "Admit", "Computation", "Engine", "Lasting", "Priced", "Served", "Terms"]
 
 Admit = Callable[[Any], str | None]
 """Says why a computed value must not be stored; `None` if it may be."""
 
 Priced = Callable[[Ticket], Cost]
 """Says, once a value is computed, what a hit will save."""
+
+Lasting = Callable[[Any], float | None]
+"""Says how long a computed value lives at most, seconds; `None`: as the policy says."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Terms:
+    """On what terms a computed value is stored.
+
+    Args:
+        admit: Called with the value; gives `None`, or the reason for not storing it.
+        priced: Called before the value is stored; by default a hit saves the time it took.
+        lasting: Called with the value; gives how long it lives at most.
+    """
+
+    admit: Admit | None = None
+    priced: Priced | None = None
+    lasting: Lasting | None = None
+
+
+TERMS = Terms()
 
 
 class Computation(Protocol):
@@ -63,6 +86,7 @@ class Engine:
         self.flights = Flights()
         self._looking = Lookup(parts)
         self._putting = Putting(parts, self._looking.embed)
+        self.reusing = self._looking.reuse = Reusing(parts, self._looking, self._putting)
         self.at_once = self._looking.at_once
         self.lookup = self._looking.lookup
         self.lookup_exact = self._looking.lookup_exact
@@ -73,27 +97,18 @@ class Engine:
         self,
         query: Query,
         computation: Computation,
-        *,
-        admit: Admit | None = None,
-        priced: Priced | None = None,
+        terms: Terms = TERMS,
     ) -> Steps[Served]:
-        """Look up, else compute once per key however many ask at once, then put.
-
-        Args:
-            query: What is asked.
-            computation: What to do on a miss.
-            admit: Called with the value; gives `None`, or the reason for not storing it.
-            priced: Called before the value is stored; by default a hit saves the time it took.
-        """
+        """Look up, else compute once per key however many ask at once, then put."""
         outcome: Hit | Miss | None = None
-        if query.mode == "normal":
+        if query.mode == "normal" and query.search is None:
             outcome = self.at_once(query.key.id, query.scope, query.codec, query.frame)
         if outcome is None:
             outcome = yield from self.lookup(query)
         if isinstance(outcome, Hit):
             return Served(value=outcome.value, outcome=outcome)
         if query.mode != "normal":
-            return (yield from self._compute(outcome, computation, admit, priced))
+            return (yield from self._compute(outcome, computation, terms))
         key = query.key.id
         turn = yield Ask(self.flights, "join", (key,))
         if turn == "look":
@@ -101,16 +116,15 @@ class Engine:
             if isinstance(outcome, Hit):
                 return Served(value=outcome.value, outcome=outcome)
         if turn != "lead":
-            return (yield from self._compute(outcome, computation, admit, priced))
-        return (yield from self._lead(query, outcome, computation, admit, priced))
+            return (yield from self._compute(outcome, computation, terms))
+        return (yield from self._lead(query, outcome, computation, terms))
 
     def _lead(
         self,
         query: Query,
         miss: Miss,
         computation: Computation,
-        admit: Admit | None,
-        priced: Priced | None,
+        terms: Terms,
     ) -> Steps[Served]:
         key = query.key.id
         landing: Landing = "failed"
@@ -124,7 +138,7 @@ class Engine:
                 landing = "stored"
                 return again
             miss = again
-            served = yield from self._compute(miss, computation, admit, priced)
+            served = yield from self._compute(miss, computation, terms)
             landing = _landing(served.stored)
             return served
         finally:
@@ -170,18 +184,20 @@ class Engine:
         now = self.parts.clock.monotonic()
         return replace(miss, ticket=replace(ticket, sequence=fetched.sequence, started=now))
 
-    def _compute(
-        self, miss: Miss, computation: Computation, admit: Admit | None, priced: Priced | None
-    ) -> Steps[Served]:
+    def _compute(self, miss: Miss, computation: Computation, terms: Terms) -> Steps[Served]:
         value = yield Ask(computation, "compute", foreign=True)
         if miss.ticket is None:
             return Served(value=value, outcome=miss)
-        refused = admit(value) if admit is not None else None
+        query = miss.ticket.query
+        if query.search is not None and isinstance(value, Ranking):
+            self.reusing.learn(query, value)
+        refused = terms.admit(value) if terms.admit is not None else None
         if refused is not None:
             stored = self._putting.done(miss.ticket, Stored(refused="not_admitted", detail=refused))
         else:
-            cost = priced(miss.ticket) if priced is not None else None
-            stored = yield from self.put(miss.ticket, value, cost=cost)
+            cost = terms.priced(miss.ticket) if terms.priced is not None else None
+            life = terms.lasting(value) if terms.lasting is not None else None
+            stored = yield from self.put(miss.ticket, value, cost=cost, life=life)
         return Served(value=value, outcome=miss, stored=stored)
 
 

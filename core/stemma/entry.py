@@ -22,6 +22,7 @@ __all__ = [
     "SourceEdge",
     "Vector",
     "Verdict",
+    "arrivals",
     "content_digest",
 ]
 
@@ -36,6 +37,15 @@ Vector = np.ndarray[tuple[int], np.dtype[np.float32]]
 def content_digest(text: str) -> str:
     """The content hash of a document's text: 32 hexadecimal digits."""
     return digest("content/1", text)
+
+
+def arrivals(index: str) -> str:
+    """What is recalled, as a source, when documents come into an index.
+
+    Nothing that is stored was built from it. It concerns what is being computed just then from what
+    was found in the index before.
+    """
+    return f"arrivals:{index}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Protocol
 
 from stemma.codec import Codec
 from stemma.effects import Ask, Steps
@@ -23,7 +24,7 @@ from stemma.query import Query
 from stemma.scope import Scope
 from stemma.stores.protocol import Fetched, Serving
 
-__all__ = ["Lookup"]
+__all__ = ["Lookup", "Reuse"]
 
 SAME_REQUEST = "the same request was answered before"
 
@@ -31,8 +32,22 @@ PROOFS = 65_536
 """How many entries' validity is remembered since the last invalidation."""
 
 
+class Reuse(Protocol):
+    """How a question with a `Search` is answered: see `stemma.reusing`."""
+
+    def confirm(self, query: Query, hit: Hit) -> Steps[Hit | Miss]:
+        """An exact hit as it may be served."""
+        ...
+
+    def semantic(self, query: Query) -> Steps[tuple[Hit | Miss, Vector | None]]:
+        """What is found by meaning, and the question's vector."""
+        ...
+
+
 class Lookup:
-    """The lookup of one cache, as steps."""
+    """The lookup of one cache, as steps. `reuse` is set by who has made it."""
+
+    reuse: Reuse
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -112,9 +127,12 @@ class Lookup:
         exact = yield from self.exact(query, fetched)
         if isinstance(exact, Hit) or query.mode == "refresh":
             return self.outcome(query, exact, started, fetched.sequence)
-        if not self._parts.by_meaning(query):
+        if query.search is not None and query.search.meaning:
+            found, vector = yield from self.reuse.semantic(query)
+        elif self._parts.by_meaning(query):
+            found, vector = yield from self._semantic(query)
+        else:
             return self.outcome(query, exact, started, fetched.sequence)
-        found, vector = yield from self._semantic(query)
         if isinstance(found, Miss) and found.reason == "cold":
             found = replace(exact, detail=found.detail or exact.detail)
         elif isinstance(found, Miss) and exact.reason != "cold":
@@ -137,12 +155,14 @@ class Lookup:
             reason = _own_refusal(entry, scope, now)
             detail = ""
             if reason is None:
-                reason, detail = yield from self._deep_refusal(entry, fetched.epoch, now)
+                reason, detail = yield from self.deep_refusal(entry, fetched.epoch, now)
             if reason is None:
                 hit = yield from self._read(query, entry, now)
+                if isinstance(hit, Hit) and query.search is not None:
+                    hit = yield from self.reuse.confirm(query, hit)
                 if isinstance(hit, Hit):
                     return hit
-                reason = hit.reason
+                reason, detail = hit.reason, hit.detail
             miss = Miss(reason=reason, nearest=entry.id, similarity=1.0, detail=detail)
         return miss
 
@@ -150,26 +170,16 @@ class Lookup:
         vector = yield from self.embed(query)
         if vector is None:
             return Miss(reason="cold", detail="the text is longer than the model's window"), None
-        near = yield from self._near(query, vector)
-        floor = self._parts.policy.floor
-        wanted = {item.id: (scope, item) for scope, item in near if item.similarity >= floor}
-        if not wanted:
+        policy = self._parts.policy
+        near = yield from self.near(query, vector, policy.depth, policy.floor)
+        if not any(item.similarity >= policy.floor for _, item in near):
             return _too_far(near), vector
-        fetched: Fetched = yield Ask(self._parts.store, "get", (list(wanted),))
-        for damaged in fetched.damaged:
-            yield from self._remove(damaged)
+        fetched, readable = yield from self.readable(near, policy.floor)
         now = self._parts.clock.now()
-        readable = {
-            found: entry
-            for found, entry in fetched.entries.items()
-            if _own_refusal(entry, wanted[found][0], now) is None
-        }
-        decision = self._parts.policy.decide(
+        entries = {entry.id: entry for entry, _ in readable}
+        decision = policy.decide(
             str(query.request.focus),
-            [
-                Candidate(found, str(entry.focus), wanted[found][1].similarity)
-                for found, entry in readable.items()
-            ],
+            [Candidate(one.id, str(one.focus), similarity) for one, similarity in readable],
         )
         miss = Miss(
             reason=decision.reason,
@@ -178,8 +188,8 @@ class Lookup:
             detail=decision.detail,
         )
         for accepted in decision.accepted:
-            entry = readable[accepted.id]
-            reason, detail = yield from self._deep_refusal(entry, fetched.epoch, now)
+            entry = entries[accepted.id]
+            reason, detail = yield from self.deep_refusal(entry, fetched.epoch, now)
             if reason is None:
                 hit = yield from self._read(query, entry, now, accepted)
                 if isinstance(hit, Hit):
@@ -201,9 +211,10 @@ class Lookup:
         vector: Vector = matrix[0]
         return vector
 
-    def _near(self, query: Query, vector: Vector) -> Steps[list[tuple[Scope, Near]]]:
+    def near(
+        self, query: Query, vector: Vector, depth: int, floor: float
+    ) -> Steps[list[tuple[Scope, Near]]]:
         """What the index proposes, in the tenant's group and the pools', nearest first."""
-        policy = self._parts.policy
         found: list[tuple[Scope, Near]] = []
         asked = ((query.scope, query.key), *query.pools)
         exact = {key.id for _, key in asked}  # looked at already
@@ -211,12 +222,30 @@ class Lookup:
             proposed = yield Ask(
                 self._parts.index,
                 "nearest",
-                (self._parts.store, key.group, vector, policy.depth, policy.floor),
+                (self._parts.store, key.group, vector, depth, floor),
             )
             found += [(scope, item) for item in proposed if item.id not in exact]
         return sorted(found, key=lambda one: -one[1].similarity)
 
-    def _deep_refusal(self, entry: Entry, epoch: int, now: float) -> Steps[tuple[str | None, str]]:
+    def readable(
+        self, near: Sequence[tuple[Scope, Near]], floor: float
+    ) -> Steps[tuple[Fetched, list[tuple[Entry, float]]]]:
+        """Those of the proposed entries that reach the floor and may be served by themselves.
+
+        With their similarities, in the order given; and what the store said of them.
+        """
+        wanted = {item.id: (scope, item) for scope, item in near if item.similarity >= floor}
+        fetched: Fetched = yield Ask(self._parts.store, "get", (list(wanted),))
+        for damaged in fetched.damaged:
+            yield from self._remove(damaged)
+        now = self._parts.clock.now()
+        return fetched, [
+            (entry, wanted[entry.id][1].similarity)
+            for entry in map(fetched.entries.get, wanted)
+            if entry is not None and _own_refusal(entry, wanted[entry.id][0], now) is None
+        ]
+
+    def deep_refusal(self, entry: Entry, epoch: int, now: float) -> Steps[tuple[str | None, str]]:
         """Why an entry may not be served by its ancestors; `None` where nothing is against it.
 
         The proof made at the put, or at an earlier read, stands while nothing was invalidated.
@@ -271,7 +300,9 @@ class Lookup:
         if isinstance(found, Miss):
             ticket = Ticket(query=query, sequence=sequence, started=started, vector=vector)
             return self._missed(query, replace(found, ticket=ticket))
-        self._served(found, query.scope, query.codec, query.frame, sequence)
+        # A list that served another query was stored under that: it is what the frame has read.
+        kept = query.search is not None and found.tier == "semantic"
+        self._served(found, query.scope, query.codec, None if kept else query.frame, sequence)
         return found
 
     def _served(

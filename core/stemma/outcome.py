@@ -30,6 +30,9 @@ REASONS: Mapping[str, str] = {
     "guard:question": "the nearest entry asks for another kind of thing",
     "guard:order": "the same words in another order",
     "guard:word": "the nearest entry asks about another thing",
+    "unproven": "no list found for a near query is known to hold this one's documents",
+    "too_few": "the stored list is shorter than what is asked for",
+    "audit": "it was recomputed to see whether the hit would have been right",
     "source_changed": "a document it was built from has changed",
     "parent_invalid": "an entry it was built from is gone, replaced, expired or quarantined",
     "quarantined": "the stored entry was reported as wrong",
@@ -56,6 +59,8 @@ class Hit:
         age: Seconds since the value was made.
         why: What allowed it, in words.
         probability: For a semantic hit, the estimated probability that it is right, 0 to 1.
+        list: For a retrieval that can serve other queries, how its list is known to be right:
+            `"exact"` (the same search), `"prefix"` (a longer one), `"proven"` or `"statistical"`.
     """
 
     entry: Entry
@@ -65,13 +70,15 @@ class Hit:
     age: float
     why: str
     probability: float = 1.0
+    list: str = ""
 
     hit: Literal[True] = field(default=True, repr=False)
 
     def note(self) -> dict[str, Any]:
         """The hit as plain JSON values: what faces attach to the values they return."""
-        return {
+        note = {
             "hit": True,
+            "node": self.entry.node,
             "tier": self.tier,
             "similarity": self.similarity,
             "age": self.age,
@@ -79,6 +86,7 @@ class Hit:
             "saved_tokens": self.entry.cost.tokens,
             "saved_seconds": self.entry.cost.seconds,
         }
+        return {**note, "list": self.list} if self.list else note
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -128,8 +136,10 @@ class Ticket:
 class Stored:
     """The outcome of a put: the entry as stored, or the reason for refusing it.
 
-    Refusals: `recalled` (something it was built from was taken back meanwhile), `parent_gone`,
-    `unstorable` (no codec for the value), `too_large`, `not_admitted`, `bypassed`, `fault`.
+    Refusals: `recalled` (something it was built from was taken back meanwhile, or documents came
+    into the index it was found in), `parent_gone`,
+    `overtaken`, `unstorable` (no codec for the value), `too_large`, `not_admitted`, `bypassed`,
+    `fault`.
     """
 
     entry: Entry | None = None

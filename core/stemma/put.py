@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from stemma.codec import Encoded
 from stemma.effects import Ask, Steps
-from stemma.entry import Cost, Entry, Vector
+from stemma.entry import Cost, Entry, Lineage, SourceEdge, Vector
 from stemma.errors import CodecError, StemmaError, UsageError
 from stemma.outcome import Stored, Ticket
 from stemma.parts import Parts, kind_of
 from stemma.query import Query
+from stemma.ranking import Ranking
 from stemma.stores.protocol import Put
 
 __all__ = ["Putting"]
+
+
+class _Ready(NamedTuple):
+    """A value on its way to the store."""
+
+    ticket: Ticket
+    value: Any
+    encoded: Encoded
+    cost: Cost | None
+    confidence: float
+    life: float | None
 
 
 class Putting:
@@ -36,18 +48,35 @@ class Putting:
         *,
         cost: Cost | None = None,
         confidence: float = 1.0,
+        life: float | None = None,
     ) -> Steps[Stored]:
-        """Store a value under the ticket of the miss that made it be computed."""
+        """Store a value under the ticket of the miss that made it be computed.
+
+        Args:
+            ticket: The ticket.
+            value: The value.
+            cost: What a hit will save; by default the time since the lookup.
+            confidence: How sure the value is to be right, 0 to 1; shortens its life.
+            life: How long it lives at most, seconds; `None`: as the policy says.
+        """
         encoded = self._encode(ticket, value)
         if isinstance(encoded, Stored):
             return self.done(ticket, encoded)
-        (stored,) = yield from self._put_all([(ticket, encoded, cost, confidence)])
+        (stored,) = yield from self._put_all(
+            [_Ready(ticket, value, encoded, cost, confidence, life)]
+        )
         return stored
 
-    def put_many(self, values: Sequence[tuple[Ticket, Any]]) -> Steps[list[Stored]]:
-        """Store many values in one transaction."""
+    def put_many(
+        self, values: Sequence[tuple[Ticket, Any]], *, cost: Cost | None = None
+    ) -> Steps[list[Stored]]:
+        """Store many values in one transaction; `cost` is what a hit of each will save."""
         encoded = [(ticket, self._encode(ticket, value)) for ticket, value in values]
-        ready = [(t, e, None, 1.0) for t, e in encoded if isinstance(e, Encoded)]
+        ready = [
+            _Ready(ticket, value, one, cost, 1.0, None)
+            for (ticket, value), (_, one) in zip(values, encoded, strict=True)
+            if isinstance(one, Encoded)
+        ]
         stored = iter((yield from self._put_all(ready)) if ready else ())
         return [
             next(stored) if isinstance(e, Encoded) else self.done(ticket, e)
@@ -62,31 +91,31 @@ class Putting:
         except CodecError as error:
             return Stored(refused="unstorable", detail=str(error))
 
-    def _put_all(
-        self, values: Sequence[tuple[Ticket, Encoded, Cost | None, float]]
-    ) -> Steps[list[Stored]]:
+    def _put_all(self, values: Sequence[_Ready]) -> Steps[list[Stored]]:
         try:
             puts = []
-            for ticket, encoded, cost, confidence in values:
-                vector = yield from self._vector(ticket)
-                puts.append(self._record(ticket, encoded, cost, confidence, vector))
+            for one in values:
+                vector = yield from self._vector(one)
+                puts.append(self._record(one, vector))
             stored = yield Ask(self._parts.store, "put", (puts, self._parts.clock.now()))
         except UsageError:
             raise
         except Exception as error:
-            self._parts.fault("put", error, values[0][0].query.scope)
+            self._parts.fault("put", error, values[0].ticket.query.scope)
             stored = [Stored(refused="fault", detail=kind_of(error))] * len(values)
         done = []
-        for (ticket, encoded, _, _), result in zip(values, stored, strict=True):
+        for one, result in zip(values, stored, strict=True):
+            frame = one.ticket.query.frame
             if result.entry is not None:
                 self._parts.saw(result.entry.sequence)
-                self._parts.join(
-                    ticket.query.frame, result.entry, result.entry.sequence, encoded.text
-                )
-            done.append(self.done(ticket, result))
+                self._parts.join(frame, result.entry, result.entry.sequence, one.encoded.text)
+            done.append(self.done(one.ticket, result))
         return done
 
-    def _vector(self, ticket: Ticket) -> Steps[Vector | None]:
+    def _vector(self, ready: _Ready) -> Steps[Vector | None]:
+        ticket = ready.ticket
+        if isinstance(ready.value, Ranking):  # only one that may serve other queries can be found
+            return ready.value.query if ready.value.vectors is not None else None
         if ticket.vector is not None or not self._parts.by_meaning(ticket.query):
             return ticket.vector
         try:
@@ -95,20 +124,15 @@ class Putting:
             self._parts.fault("embed", error, ticket.query.scope)
             return None
 
-    def _record(
-        self,
-        ticket: Ticket,
-        encoded: Encoded,
-        cost: Cost | None,
-        confidence: float,
-        vector: Vector | None,
-    ) -> Put:
+    def _record(self, ready: _Ready, vector: Vector | None) -> Put:
+        ticket, encoded, cost = ready.ticket, ready.encoded, ready.cost
         query, now = ticket.query, self._parts.clock.now()
         frame = query.frame
         own = query.key.id
         traced = None
         if frame is not None:
             traced = frame.trace(self._parts.number, query.prompt, own, encoded.text)
+        lineage = Lineage() if traced is None else _with_candidates(traced.lineage, ready.value)
         if traced is not None and not traced.complete:
             raise StemmaError(
                 "the frame read more than can be recorded; its lineage would be untrue"
@@ -129,32 +153,34 @@ class Putting:
             codec=query.codec.name,
             value=encoded.value,
             hop=query.hop,
-            confidence=confidence,
+            confidence=ready.confidence,
             cost=Cost(seconds=seconds) if cost is None else cost,
             made=now,
             verified=now,
-            expires=self._expires(query, confidence, now),
-            derived=traced is not None and bool(traced.lineage),
+            expires=self._expires(ready, now),
+            derived=bool(lineage),
         )
         if traced is None:
             return Put(entry=entry, vector=vector, since=ticket.sequence)
         return Put(
             entry=entry,
-            lineage=traced.lineage,
+            lineage=lineage,
             vector=vector,
             since=ticket.sequence,
             read_at=traced.read_at,
         )
 
-    def _expires(self, query: Query, confidence: float, now: float) -> float | None:
+    def _expires(self, ready: _Ready, now: float) -> float | None:
+        query = ready.ticket.query
         life = self._parts.life.life(
             query.scope.node,
             hop=query.hop,
-            confidence=confidence,
+            confidence=ready.confidence,
             seed=query.key.id,
             base=query.life,
         )
-        return None if life is None else now + life
+        ends = [now + one for one in (life, ready.life) if one is not None]
+        return min(ends, default=None)
 
     def done(self, ticket: Ticket, stored: Stored) -> Stored:
         """Tell the outcome of a put."""
@@ -162,3 +188,12 @@ class Putting:
             outcome = "stored" if stored.entry is not None else str(stored.refused)
             self._parts.tell("put", ticket.query.scope, outcome, stored.entry, detail=stored.detail)
         return stored
+
+
+def _with_candidates(lineage: Lineage, value: Any) -> Lineage:
+    """With the documents that a ranking holds beyond those that were asked for."""
+    if not isinstance(value, Ranking) or not value.beyond:
+        return lineage
+    known = {edge.source for edge in lineage.sources}
+    more = (SourceEdge(source=one) for one in value.beyond if one not in known)
+    return Lineage(parents=lineage.parents, sources=(*lineage.sources, *more))

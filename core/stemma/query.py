@@ -9,6 +9,7 @@ from stemma.codec import Codec
 from stemma.context import Mode
 from stemma.request import Key, Request
 from stemma.scope import Labels, Scope
+from stemma.search import Search
 
 if TYPE_CHECKING:
     from stemma.lineage.frames import Frame
@@ -34,6 +35,7 @@ class Query:
         prompt: The texts in which earlier reads are recognised, to tell observed edges.
         life: The base life of what will be stored, seconds; `None`: as the policy says.
         hop: The hop at which it is asked, from 1.
+        search: The vector search behind it, where a list found for another query may serve it.
     """
 
     scope: Scope
@@ -47,3 +49,4 @@ class Query:
     prompt: tuple[str, ...] = field(default=(), repr=False)
     life: float | None = None
     hop: int = 1
+    search: Search | None = None

@@ -20,26 +20,34 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from stemma_langchain.chain import CachedChain
     from stemma_langchain.chat_model import CachedChatModel
+    from stemma_langchain.corpus import WatchedRecordManager, WatchedVectorStore
     from stemma_langchain.embeddings import CachedEmbeddings, LocalEmbeddings
     from stemma_langchain.llm_cache import LLMCache
+    from stemma_langchain.reranker import CachedReranker
     from stemma_langchain.retriever import CachedRetriever
 
 __all__ = [
     "CachedChain",
     "CachedChatModel",
     "CachedEmbeddings",
+    "CachedReranker",
     "CachedRetriever",
     "LLMCache",
     "LocalEmbeddings",
+    "WatchedRecordManager",
+    "WatchedVectorStore",
 ]
 
 _FACES = {
     "CachedChain": "stemma_langchain.chain",
     "CachedChatModel": "stemma_langchain.chat_model",
     "CachedEmbeddings": "stemma_langchain.embeddings",
+    "CachedReranker": "stemma_langchain.reranker",
     "CachedRetriever": "stemma_langchain.retriever",
     "LLMCache": "stemma_langchain.llm_cache",
     "LocalEmbeddings": "stemma_langchain.embeddings",
+    "WatchedRecordManager": "stemma_langchain.corpus",
+    "WatchedVectorStore": "stemma_langchain.corpus",
 }
 
 

@@ -40,6 +40,7 @@ from stemma_langchain.kinds import (
     LIBRARIES,
     NOISE,
     STEMMA,
+    Watching,
     declared,
     field_names,
     holds_more,
@@ -168,6 +169,8 @@ class Walk:
     def _described(self, thing: Any) -> Any:
         if isinstance(thing, _PLAIN):
             return thing
+        if isinstance(thing, Watching):
+            return self.describe(thing.watched)
         if (own := own_identity(thing)) is not None:
             if isinstance(own, SameAs):
                 return self.describe(own.other)

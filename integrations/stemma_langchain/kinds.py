@@ -15,6 +15,7 @@ __all__ = [
     "LIBRARIES",
     "NOISE",
     "STEMMA",
+    "Watching",
     "declared",
     "field_names",
     "holds_more",
@@ -36,6 +37,12 @@ NOISE = frozenset(
     """.split()  # noqa: SIM905 - thirty names read better as words
 )
 """Fields of language models and of LangChain's own classes that shape no answer."""
+
+
+class Watching:
+    """What stands before another object, `watched`, and changes nothing that this gives."""
+
+    watched: Any
 
 
 LANGCHAIN = ("langchain", "langgraph")

@@ -1,8 +1,8 @@
-"""`CachedRetriever`: any retriever behind the cache, by its exact query."""
+"""`CachedRetriever`: any retriever behind the cache; vector searches by meaning, too."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 from uuid import UUID
 
@@ -15,15 +15,32 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable
 from pydantic import ConfigDict, Field, PrivateAttr
 
-from stemma import Asked, Cache, Hit, Request, Served, frames
+from stemma import (
+    Asked,
+    Cache,
+    Codec,
+    Frame,
+    Hit,
+    Ranking,
+    RankingCodec,
+    Request,
+    Search,
+    Served,
+    Source,
+    UsageError,
+    frames,
+)
 from stemma_langchain.codec import CODEC
 from stemma_langchain.describing import is_plain
 from stemma_langchain.fingerprint import describe, index_identity
 from stemma_langchain.replies import mark
 from stemma_langchain.runs import runs
+from stemma_langchain.searching import Sought, VectorSearch, vector_search
 from stemma_langchain.sources import documents_as_sources
 
 __all__ = ["CachedRetriever"]
+
+_RANKINGS = RankingCodec(CODEC)
 
 
 class CachedRetriever(BaseRetriever):
@@ -33,8 +50,20 @@ class CachedRetriever(BaseRetriever):
     identity of the index that vouches for them. A hit gives fresh copies each time, with the note
     of the hit under `metadata["stemma"]`; on a miss, documents are just what the retriever gave.
 
-    Not stored are: empty results; documents with metadata that the codec has no form for; results
-    for arguments without a stable key.
+    Where the retriever is a vector store's own, searching by similarity (`store.as_retriever()`),
+    more documents are asked for than are given, and their vectors kept. Then
+
+    * one that asks for fewer is given the first of them, one that asks for more is a miss;
+    * a reworded query is served from the list of a near one, if that is *proven* to hold its
+      documents, or so likely that 999 in 1,000 places are right (*statistical*): see
+      `stemma.policies.neighbours`. The note says which, under `"list"`. Proven means: as far as the
+      list was what the index says it is, the nearest documents; an index that only approximates
+      them (HNSW) may have missed some of them in the first place;
+    * documents are read again by their ids at each hit, where the store can give them so. One that
+      is gone, or has other contents or metadata, makes it a miss.
+
+    Not stored are: empty results, unless `negative` is given; documents with metadata that the
+    codec has no form for; results for arguments without a stable key.
 
     Args:
         cache: The cache.
@@ -44,6 +73,11 @@ class CachedRetriever(BaseRetriever):
         source_key: Where a document's metadata names what it is a chunk of.
         k: How many documents to ask for, where the call does not say; by default as the retriever
             is set. At most so many are given back.
+        candidates: How many times more a vector store is asked for (at most 256 documents), so that
+            the list may serve reworded queries; 1: only the same query hits.
+        audited: The share of statistical hits that are searched all the same, 0 to 1: the rule is
+            calibrated by them, index by index.
+        negative: How long an empty result is kept, seconds; by default it is not.
         life: Base life of what is stored, seconds; by default as the cache's policy says.
         owner: `"public"` if the documents belong to everyone; by default they are the tenant's.
         tags: Tags for the entries, and as with any retriever for its runs.
@@ -56,10 +90,13 @@ class CachedRetriever(BaseRetriever):
     index: str | None = None
     source_key: str = "source"
     k: int | None = Field(default=None, ge=1)
+    candidates: int = Field(default=8, ge=1)
+    audited: float = Field(default=0.02, ge=0, le=1)
+    negative: float | None = Field(default=None, gt=0)
     life: float | None = Field(default=None, gt=0)
     owner: Literal["public"] | None = None
 
-    _told: bool = PrivateAttr(default=False)
+    _told: set[str] = PrivateAttr(default_factory=set)
 
     def __init__(
         self, cache: Cache, retriever: Runnable[str, list[Document]], **named: Any
@@ -71,39 +108,47 @@ class CachedRetriever(BaseRetriever):
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **kwargs: Any
     ) -> list[Document]:
-        marks, index = self._begin(run_manager.run_id)
-        kwargs = self._searched_with(kwargs)
+        call = self._begin(query, run_manager.run_id, kwargs)
 
-        def compute() -> list[Document]:
+        def compute() -> Any:
+            if call.sought is not None:
+                return call.found(call.sought.search())
             config = {"callbacks": run_manager.get_child()}
-            found = self.retriever.invoke(query, config, **kwargs)  # type: ignore[arg-type]
-            return self._given(found, kwargs, marks, index)
+            given = self.retriever.invoke(query, config, **call.kwargs)  # type: ignore[arg-type]
+            return call.given(given)
 
-        asked = self._asked(query, index, kwargs)
-        return self._served(
-            self.cache.retrievals.serve(asked, compute, admit=_refusal), marks, index
+        return call.served(
+            self.cache.retrievals.serve(
+                call.asked, compute, admit=self._refusal, lasting=self._lasting
+            )
         )
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **kwargs: Any
     ) -> list[Document]:
-        marks, index = self._begin(run_manager.run_id)
-        kwargs = self._searched_with(kwargs)
+        call = self._begin(query, run_manager.run_id, kwargs)
 
-        async def compute() -> list[Document]:
+        async def compute() -> Any:
+            if call.sought is not None:
+                return call.found(await call.sought.asearch())
             config = {"callbacks": run_manager.get_child()}
-            found = await self.retriever.ainvoke(query, config, **kwargs)  # type: ignore[arg-type]
-            return self._given(found, kwargs, marks, index)
+            given = await self.retriever.ainvoke(query, config, **call.kwargs)  # type: ignore[arg-type]
+            return call.given(given)
 
-        asked = self._asked(query, index, kwargs)
-        return self._served(
-            await self.cache.retrievals.aserve(asked, compute, admit=_refusal), marks, index
+        return call.served(
+            await self.cache.retrievals.aserve(
+                call.asked, compute, admit=self._refusal, lasting=self._lasting
+            )
         )
 
     @property
     def stemma_identity(self) -> Any:
         """What a chain around it is told of it."""
         return {"retriever": self._settings(), "index": self.index, "k": self.k}
+
+    def index_identity(self) -> str:
+        """The identity of its index, as `recall(index=…)` and `documents_changed` take it."""
+        return self.index if self.index is not None else index_identity(self.retriever)
 
     def _settings(self) -> Any:
         """The retriever itself; where the index was named, its plain settings without the store."""
@@ -114,77 +159,163 @@ class CachedRetriever(BaseRetriever):
         plain = {name: value for name, value in values.items() if is_plain(value)}
         return describe([type(self.retriever).__qualname__, plain])
 
-    def _begin(self, run: UUID) -> tuple[Mapping[int, int], str]:
-        """The sequence numbers known before anything is read, and the index."""
+    def _begin(self, query: str, run: UUID, kwargs: dict[str, Any]) -> _Call:
+        """One call, with the sequence numbers known before anything is read."""
         runs.noted(run)
-        marks = frames.marks()
-        return marks, self.index if self.index is not None else index_identity(self.retriever)
-
-    def _searched_with(self, kwargs: dict[str, Any]) -> dict[str, Any]:
-        # Every retriever can be called with a `k`, whether it minds it or not; a function cannot.
-        if self.k is None or not isinstance(self.retriever, BaseRetriever):
-            return kwargs
-        return {"k": self.k, **kwargs}
-
-    def _asked(self, query: str, index: str, kwargs: dict[str, Any]) -> Asked:
+        call = _Call(self, frames.marks(), self.index_identity())
         searched = {name: value for name, value in kwargs.items() if name not in _UNSEARCHED}
+        search = vector_search(self.retriever)
+        if search is None:
+            call.search_as_it_does(query, kwargs, searched)
+        else:
+            k = searched.pop("k", self.k if self.k is not None else search.k)
+            if not isinstance(k, int) or isinstance(k, bool) or k < 1:
+                raise UsageError(f"k must be a whole number from 1, not {k!r}")
+            call.search_by_vector(query, search, k, searched)
+        return call
+
+    def _refusal(self, found: Any) -> str | None:
+        if isinstance(found, Ranking):
+            empty = len(found) == 0
+        elif not isinstance(found, list) or not all(isinstance(one, Document) for one in found):
+            return "the retriever gave something else than a list of documents"
+        else:
+            empty = not found
+        return "no documents were found" if empty and self.negative is None else None
+
+    def _lasting(self, found: Any) -> float | None:
+        return self.negative if len(found) == 0 else None
+
+    def tell_once(self, what: str) -> None:
+        """Warn of something, the first time only."""
+        if what not in self._told:
+            self._told.add(what)
+            self.cache.warn(what)
+
+
+class _Call:
+    """One call of a cached retriever.
+
+    Args:
+        face: The retriever.
+        marks: The sequence numbers known before anything was read.
+        index: The index's identity.
+    """
+
+    asked: Asked
+
+    def __init__(self, face: CachedRetriever, marks: Mapping[int, int], index: str) -> None:
+        self._face = face
+        self._marks = marks
+        self._index = index
+        self.sought: Sought | None = None
+        self.kwargs: dict[str, Any] = {}
+        self._most: int | None = None
+
+    def search_as_it_does(
+        self, query: str, kwargs: dict[str, Any], searched: Mapping[str, Any]
+    ) -> None:
+        """The retriever will be called; only the same call hits."""
+        face = self._face
+        self.kwargs, self._most = kwargs, face.k
+        # Every retriever can be called with a `k`, whether it minds it or not; a function cannot.
+        if face.k is not None and isinstance(face.retriever, BaseRetriever):
+            self.kwargs = {"k": face.k, **kwargs}
+            searched = {"k": face.k, **searched}
+        most = self.kwargs.get("k", face.k)
+        self._most = most if isinstance(most, int) else None
+        parameters = {
+            "retriever": face._settings(),  # noqa: SLF001 - the other half of one class
+            "k": face.k,
+            "kwargs": describe(searched),
+        }
+        self.asked = self._ask(query, parameters, CODEC, None)
+
+    def search_by_vector(
+        self, query: str, search: VectorSearch, k: int, searched: Mapping[str, Any]
+    ) -> None:
+        """The vector store will be searched; lists found before may serve, whatever their `k`."""
+        face = self._face
+        self.sought = Sought(
+            search,
+            query,
+            settings=searched,
+            k=k,
+            times=face.candidates,
+            sources=self._as_sources,
+            note=self._note,
+        )
+        parameters = {
+            "store": describe(search.store) if face.index is None else "",
+            "settings": describe({**search.settings, **searched}),
+        }
+        meaning = face.candidates > 1 and query.strip() != ""
+        wanted = Search(searcher=self.sought, k=k, meaning=meaning, audited=face.audited)
+        self._most = k
+        self.asked = self._ask(query, parameters, _RANKINGS, wanted)
+
+    def _ask(self, query: str, parameters: Any, codec: Codec, search: Search | None) -> Asked:
+        face = self._face
         return Asked(
-            scope={
-                "index": index,
-                "parameters": {
-                    "retriever": self._settings(),
-                    "k": self.k,
-                    "kwargs": describe(searched),
-                },
-            },
+            scope={"index": self._index, "parameters": parameters},
             request=Request(focus=query, meaning=False),
-            codec=CODEC,
+            codec=codec,
             prompt=(query,),
-            life=self.life,
-            tags=tuple(self.tags) if self.tags is not None else (),
+            life=face.life,
+            tags=tuple(face.tags) if face.tags is not None else (),
+            search=search,
         )
 
-    def _given(
-        self, found: list[Document], kwargs: dict[str, Any], marks: Mapping[int, int], index: str
-    ) -> list[Document]:
+    def given(self, found: list[Document]) -> list[Document]:
         """What the retriever gave, noted as sources before anything is stored."""
-        most = kwargs.get("k", self.k)
-        documents = found[:most] if isinstance(most, int) and len(found) > most else found
-        self._note(documents, marks, index)
+        most = self._most
+        documents = found[:most] if most is not None and len(found) > most else found
+        self._note(documents, frames.current())
         return documents
 
-    def _served(self, served: Served, marks: Mapping[int, int], index: str) -> list[Document]:
-        documents: list[Document] = served.value
-        if isinstance(served.outcome, Hit):
-            self._note(documents, marks, index)
-            mark(documents, served.outcome.note())
-        return documents
-
-    def _note(self, documents: list[Document], marks: Mapping[int, int], index: str) -> None:
-        frame = frames.current()
-        if frame is not None:
-            frame.read_sources(
-                documents_as_sources(
-                    documents,
-                    source_key=self.source_key,
-                    index=index,
-                    owner=self.owner if self.owner is not None else "",
-                ),
-                marks,
+    def found(self, ranking: Ranking) -> Ranking:
+        """What a search gave, noted likewise."""
+        self._note(_documents(ranking, self._most), frames.current())
+        if self.sought is not None and self.sought.odd:
+            self._face.tell_once(
+                "a vector store gives documents in another order than their vectors' similarity "
+                "to the query; what it gave is kept for the same query only"
             )
-        if not self._told and any(document.id is None for document in documents):
-            self._told = True
-            self.cache.warn(
+        return ranking
+
+    def served(self, served: Served) -> list[Document]:
+        """The documents of an outcome; of a hit, with its note."""
+        value = served.value
+        documents = _documents(value, self._most) if isinstance(value, Ranking) else value
+        if isinstance(served.outcome, Hit):
+            if self.sought is None:
+                self._note(documents, frames.current())
+            mark(documents, served.outcome.note())
+        return list(documents)
+
+    def _as_sources(self, documents: Sequence[Document]) -> list[tuple[Source, str]]:
+        face = self._face
+        return documents_as_sources(
+            documents,
+            source_key=face.source_key,
+            index=self._index,
+            owner=face.owner if face.owner is not None else "",
+        )
+
+    def _note(self, documents: Sequence[Document], frame: Frame | None) -> None:
+        if frame is not None:
+            frame.read_sources(self._as_sources(documents), self._marks)
+        if any(document.id is None for document in documents):
+            self._face.tell_once(
                 "documents of a cached retriever have no ids; their content hashes stand for them, "
                 "so a changed document cannot be told from a new one"
             )
 
 
+def _documents(ranking: Ranking, k: int | None) -> list[Document]:
+    documents = ranking.documents
+    return [] if documents is None else list(documents[:k])
+
+
 _UNSEARCHED = frozenset({"run_id", "verbose"})
 """Arguments of `invoke` that are about the run, not the search."""
-
-
-def _refusal(documents: Any) -> str | None:
-    if not isinstance(documents, list) or not all(isinstance(d, Document) for d in documents):
-        return "the retriever gave something else than a list of documents"
-    return None if documents else "no documents were found"

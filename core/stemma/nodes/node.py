@@ -15,15 +15,18 @@ from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, Protocol, T
 from stemma.codec import Codec, JsonCodec
 from stemma.context import Context
 from stemma.effects import arun, run
-from stemma.engine import Admit, Engine, Priced, Served
+from stemma.engine import TERMS, Admit, Engine, Lasting, Priced, Served, Terms
 from stemma.entry import Cost
 from stemma.errors import TenantRequired, UnkeyableValue, UsageError
 from stemma.lineage import frames
 from stemma.lineage.frames import Frame
+from stemma.nodes.batch import Batch, look_all, serve_all
+from stemma.nodes.computation import AsyncFramed, Framed
 from stemma.outcome import Hit, Miss, Stored, Ticket
 from stemma.query import Query
 from stemma.request import Key, Request, whole_key
 from stemma.scope import Node, Scope
+from stemma.search import Search
 
 __all__ = ["JSON", "Asked", "KnownScope", "NodeCache", "Surroundings"]
 
@@ -51,6 +54,7 @@ class Asked:
         tags: Tags to add to those of the surroundings.
         scope_key: Something hashable that stands for `scope`, so that its digest need not be
             computed anew at each call; `None` where there is nothing that stands for all of it.
+        search: The vector search behind it, where a list found for another query may serve it.
     """
 
     scope: Mapping[str, Any]
@@ -60,6 +64,7 @@ class Asked:
     life: float | None = None
     tags: tuple[str, ...] = ()
     scope_key: Hashable | None = None
+    search: Search | None = None
 
 
 class KnownScope(NamedTuple):
@@ -195,6 +200,7 @@ class NodeCache(Generic[Q, P]):
             prompt=asked.prompt,
             life=asked.life,
             hop=current.hop if current is not None and current.hop is not None else 1,
+            search=asked.search,
         )
 
     def _scope(self, asked: KnownScope, tenant: str, context: Context, pool: str | None) -> Scope:
@@ -237,10 +243,14 @@ class NodeCache(Generic[Q, P]):
         parts = self._engine.parts
         parts.journal.count("", self.node, reason)
         parts.tell("warning", None, reason, detail=f"{self.node}: {error}")
-        if reason not in self._warned:
-            self._warned.add(reason)
-            warnings.warn(f"the cache is bypassed: {error}", RuntimeWarning, stacklevel=2)
+        self.warn_once(reason, f"the cache is bypassed: {error}")
         return Miss(reason=reason, detail=str(error))
+
+    def warn_once(self, about: str, words: str) -> None:
+        """Warn of something; of the same thing only once."""
+        if about not in self._warned:
+            self._warned.add(about)
+            warnings.warn(words, RuntimeWarning, stacklevel=2)
 
     def look(self, query: Query) -> Hit | Miss:
         """`lookup` of a question that is resolved already."""
@@ -253,7 +263,7 @@ class NodeCache(Generic[Q, P]):
         return hit if hit is not None else await arun(self._engine.lookup(query))
 
     def _at_once(self, query: Query) -> Hit | None:
-        if query.mode != "normal":
+        if query.mode != "normal" or query.search is not None:
             return None
         return self._engine.at_once(query.key.id, query.scope, query.codec, query.frame)
 
@@ -272,15 +282,14 @@ class NodeCache(Generic[Q, P]):
 
     def look_all(self, asked: Sequence[Asked]) -> list[Hit | Miss]:
         """Look many questions up by their exact keys, with one read of the store."""
-        resolved = [self.resolve(one) for one in asked]
-        queries = [query for query in resolved if isinstance(query, Query)]
-        return _merged(resolved, run(self._engine.lookup_exact(queries)))
+        return run(look_all(self._engine, self._resolved(asked)))
 
     async def alook_all(self, asked: Sequence[Asked]) -> list[Hit | Miss]:
         """As `look_all`."""
-        resolved = [self.resolve(one) for one in asked]
-        queries = [query for query in resolved if isinstance(query, Query)]
-        return _merged(resolved, await arun(self._engine.lookup_exact(queries)))
+        return await arun(look_all(self._engine, self._resolved(asked)))
+
+    def _resolved(self, asked: Sequence[Asked]) -> list[Query | Miss]:
+        return [self.resolve(one) for one in asked]
 
     def put_all(self, values: Iterable[tuple[Ticket, Any]]) -> list[Stored]:
         """Store many values in one transaction."""
@@ -290,6 +299,24 @@ class NodeCache(Generic[Q, P]):
         """As `put_all`."""
         return await arun(self._engine.put_many(list(values)))
 
+    def serve_all(
+        self, asked: Sequence[Asked], batch: Batch, *, admit: Admit | None = None
+    ) -> list[Served]:
+        """`serve` for many questions, each asked once: what is missing is computed in one go.
+
+        Args:
+            asked: The questions.
+            batch: Asked once for all that is missing, or not at all.
+            admit: As for `serve`.
+        """
+        return run(serve_all(self._engine, self._resolved(asked), batch, admit=admit))
+
+    async def aserve_all(
+        self, asked: Sequence[Asked], batch: Batch, *, admit: Admit | None = None
+    ) -> list[Served]:
+        """As `serve_all`; a batch without `acompute` runs in a thread."""
+        return await arun(serve_all(self._engine, self._resolved(asked), batch, admit=admit))
+
     def serve(
         self,
         asked: Asked,
@@ -298,6 +325,7 @@ class NodeCache(Generic[Q, P]):
         frame: Frame | None = None,
         admit: Admit | None = None,
         priced: Priced | None = None,
+        lasting: Lasting | None = None,
     ) -> Served:
         """`get_or_compute` for wrappers: without a tenant or a stable key it only computes.
 
@@ -307,11 +335,12 @@ class NodeCache(Generic[Q, P]):
             frame: Whose reads are parents of the value; by default the current one's.
             admit: Called with the value; gives `None`, or the reason for not storing it.
             priced: Called before the value is stored; by default a hit saves the time it took.
+            lasting: Called with the value; gives how long it lives at most, seconds, or `None`.
         """
         query = self.resolve(asked, frame=frame)
         if isinstance(query, Miss):
             return Served(value=compute(), outcome=query)
-        return self._serve(query, compute, admit, priced)
+        return self._serve(query, compute, Terms(admit=admit, priced=priced, lasting=lasting))
 
     async def aserve(
         self,
@@ -321,73 +350,31 @@ class NodeCache(Generic[Q, P]):
         frame: Frame | None = None,
         admit: Admit | None = None,
         priced: Priced | None = None,
+        lasting: Lasting | None = None,
     ) -> Served:
         """As `serve`."""
         query = self.resolve(asked, frame=frame)
         if isinstance(query, Miss):
             value = compute()
             return Served(value=await value if inspect.isawaitable(value) else value, outcome=query)
-        return await self._aserve(query, compute, admit, priced)
+        return await self._aserve(
+            query, compute, Terms(admit=admit, priced=priced, lasting=lasting)
+        )
 
     def _serve(
         self,
         query: Query,
         compute: Callable[[], Any],
-        admit: Admit | None = None,
-        priced: Priced | None = None,
+        terms: Terms = TERMS,
     ) -> Served:
-        computation = _Computation(query, compute)
-        return run(self._engine.get_or_compute(query, computation, admit=admit, priced=priced))
+        computation = Framed(query, compute)
+        return run(self._engine.get_or_compute(query, computation, terms))
 
     async def _aserve(
         self,
         query: Query,
         compute: Compute,
-        admit: Admit | None = None,
-        priced: Priced | None = None,
+        terms: Terms = TERMS,
     ) -> Served:
-        computation = _AsyncComputation(query, compute)
-        return await arun(
-            self._engine.get_or_compute(query, computation, admit=admit, priced=priced)
-        )
-
-
-def _merged(resolved: Sequence[Query | Miss], outcomes: Sequence[Hit | Miss]) -> list[Hit | Miss]:
-    answers = iter(outcomes)
-    return [next(answers) if isinstance(one, Query) else one for one in resolved]
-
-
-class _Computation:
-    """Runs the caller's function inside the question's frame, so that what it reads is a parent."""
-
-    def __init__(self, query: Query, function: Callable[[], Any]) -> None:
-        self._frame = query.frame
-        self._function = function
-
-    def compute(self) -> Any:
-        try:
-            if self._frame is None or self._frame is frames.current():
-                return self._function()
-            with frames.within(self._frame):
-                return self._function()
-        except StopIteration as error:  # it would end the steps, or be lost in a future
-            raise RuntimeError("the computation raised StopIteration") from error
-
-
-class _AsyncComputation(_Computation):
-    """As above, on an event loop: awaits what the function gives, or runs it in a thread."""
-
-    async def acompute(self) -> Any:
-        import asyncio  # noqa: PLC0415 - whoever gets here has loaded it; importing Stemma need not
-
-        called = getattr(self._function, "__call__", None)  # noqa: B004 - an object's own method
-        if inspect.iscoroutinefunction(self._function) or inspect.iscoroutinefunction(called):
-            given = self.compute()
-        else:
-            given = await asyncio.to_thread(self.compute)
-        if not inspect.isawaitable(given):
-            return given
-        if self._frame is None or self._frame is frames.current():
-            return await given
-        with frames.within(self._frame):
-            return await given
+        computation = AsyncFramed(query, compute)
+        return await arun(self._engine.get_or_compute(query, computation, terms))

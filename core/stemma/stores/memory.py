@@ -138,29 +138,13 @@ class MemoryStore:
         """See `Store.recall`."""
         del now
         with self._open() as shelves:
-            if cascade:
-                reached = shelves.reached(selector)
-                stored = [shelves.entries[one] for one in reached if one in shelves.entries]
-            else:
-                stored = list(shelves.selected(selector))
-            stored.sort(key=lambda entry: entry.sequence)
-            state = shelves.state
-            receipt = Recall(
-                selector=dict(selector.parts()),
-                dry_run=dry_run,
-                entries=tuple(
-                    Recalled(entry=one.id, tenant=one.tenant, node=one.node, hop=one.hop)
-                    for one in stored
-                ),
-                sequence=state.sequence + (not dry_run),
-            )
-            if not dry_run:
-                state.sequence += 1
-                state.epoch = state.recalled = state.sequence
-                shelves.receipts.append(receipt)
-                shelves.last_taken.update((one.id, state.sequence) for one in stored)
-                shelves.drop([one.id for one in stored])
-            return receipt
+            return _recall(shelves, selector, dry_run=dry_run, cascade=cascade)
+
+    def recall_all(self, selectors: Sequence[Selector], *, now: float) -> tuple[Recall, ...]:
+        """See `stemma.stores.protocol.RecallsMany`."""
+        del now
+        with self._open() as shelves:
+            return tuple(_recall(shelves, one, dry_run=False, cascade=True) for one in selectors)
 
     def remove(self, ids: Sequence[str]) -> int:
         """See `Store.remove`."""
@@ -202,12 +186,15 @@ class MemoryStore:
             linked = shelves.children.get(id, set())
             return tuple(sorted(child for child in linked if child in shelves.entries))
 
-    def find(self, selector: Selector | None = None, *, limit: int = 100) -> tuple[Entry, ...]:
+    def find(
+        self, selector: Selector | None = None, *, limit: int = 100, before: int | None = None
+    ) -> tuple[Entry, ...]:
         """See `Store.find`."""
         with self._open() as shelves:
-            if selector is None:
-                return tuple(islice(reversed(shelves.entries.values()), max(limit, 0)))
-            return tuple(islice(shelves.selected(selector), max(limit, 0)))
+            newest = reversed(shelves.entries.values())
+            found = newest if selector is None else shelves.selected(selector)
+            older = (one for one in found if before is None or one.sequence < before)
+            return tuple(islice(older, max(limit, 0)))
 
     def counts(self) -> tuple[Count, ...]:
         """See `Store.counts`."""
@@ -267,3 +254,28 @@ def _sum(one: Count, other: Count) -> Count:
 
 def _newest(items: Sequence[T], wanted: Callable[[T], bool], limit: int) -> tuple[T, ...]:
     return tuple(islice(filter(wanted, reversed(items)), max(limit, 0)))
+
+
+def _recall(shelves: Shelves, selector: Selector, *, dry_run: bool, cascade: bool) -> Recall:
+    if cascade:
+        reached = shelves.reached(selector)
+        stored = [shelves.entries[one] for one in reached if one in shelves.entries]
+    else:
+        stored = list(shelves.selected(selector))
+    stored.sort(key=lambda entry: entry.sequence)
+    state = shelves.state
+    receipt = Recall(
+        selector=dict(selector.parts()),
+        dry_run=dry_run,
+        entries=tuple(
+            Recalled(entry=one.id, tenant=one.tenant, node=one.node, hop=one.hop) for one in stored
+        ),
+        sequence=state.sequence + (not dry_run),
+    )
+    if not dry_run:
+        state.sequence += 1
+        state.epoch = state.recalled = state.sequence
+        shelves.receipts.append(receipt)
+        shelves.last_taken.update((one.id, state.sequence) for one in stored)
+        shelves.drop([one.id for one in stored])
+    return receipt

@@ -172,9 +172,11 @@ class PostgresStore(Twins):
         """See `Store.children`."""
         return self._server.run(lambda: postgres_reads.children(id))
 
-    def find(self, selector: Selector | None = None, *, limit: int = 100) -> tuple[Entry, ...]:
+    def find(
+        self, selector: Selector | None = None, *, limit: int = 100, before: int | None = None
+    ) -> tuple[Entry, ...]:
         """See `Store.find`."""
-        return self._server.run(lambda: postgres_reads.find(selector, limit), READ)
+        return self._server.run(lambda: postgres_reads.find(selector, limit, before), READ)
 
     def counts(self) -> tuple[Count, ...]:
         """See `Store.counts`."""

@@ -18,7 +18,7 @@ from stemma.stores.postgres_steps import COMMIT, Rows, Say, Steps
 from stemma.stores.postgres_writing import LOCK, Changed, Embedded, save, trim, write
 from stemma.stores.protocol import Judgement, Put
 from stemma.stores.rows import pack_lineage, unpack, unpack_lineage
-from stemma.stores.rules import State, Vouched, admit, judge
+from stemma.stores.rules import State, Vouched, admit, elements, judge
 from stemma.stores.text import Damaged, escape, unescape
 
 __all__ = ["Loaded", "judging", "putting"]
@@ -227,9 +227,8 @@ def _reads(puts: Sequence[Put]) -> list[Say]:
 def _recalls(puts: Sequence[Put]) -> Say:
     """The recalls that may concern some puts: those since their earliest reading."""
     after = min(min((put.since, *put.read_at.values())) for put in puts)
-    sources = [edge.source for put in puts for edge in put.lineage.sources]
-    elements = {name for s in sources for name in (s.document, s.chunk)}
+    named = {name for put in puts for name in elements(put)}
     entries = {edge.parent for put in puts for edge in put.lineage.parents}
     entries |= {put.entry.id for put in puts}
-    sets = ({p.entry.tenant for p in puts}, {p.entry.model for p in puts}, elements, entries)
+    sets = ({p.entry.tenant for p in puts}, {p.entry.model for p in puts}, named, entries)
     return Say(_RECALLS, (after, *map(escaped, sets)))

@@ -172,7 +172,9 @@ def children(id: str) -> Steps[tuple[str, ...]]:
     return tuple(sorted(unescape(row[0]) for row in rows))
 
 
-def find(selector: Selector | None, limit: int) -> Steps[tuple[Entry, ...]]:
+def find(
+    selector: Selector | None, limit: int, before: int | None = None
+) -> Steps[tuple[Entry, ...]]:
     """The entries that a selector selects, newest first. See `Store.find`.
 
     Read in portions, each before the last one's oldest: what is damaged does not count.
@@ -181,7 +183,7 @@ def find(selector: Selector | None, limit: int) -> Steps[tuple[Entry, ...]]:
     statement = f"""SELECT {ROW}, e.sequence FROM entries e
         WHERE {clauses} AND e.sequence < %s ORDER BY e.sequence DESC LIMIT %s"""
     found: list[Entry] = []
-    before = 2**62
+    before = 2**62 if before is None else before
     while (wanted := min(limit - len(found), 1000)) > 0:
         (rows,) = yield [Say(statement, (*values, before, wanted))]
         for *row, before in rows:  # noqa: B007 - the last one's is where the next portion begins

@@ -38,6 +38,7 @@ __all__ = [
     "Fetched",
     "Judgement",
     "Put",
+    "RecallsMany",
     "Serving",
     "Store",
     "edge_sources",
@@ -72,6 +73,7 @@ class Put:
             tag, model, …) after it refuse the put. 0: every recall ever does.
         read_at: By parent id and by chunk id, the sequence at which each was read; `since` where
             one is missing.
+        replaces: The sequence of the entry that it must take the place of; `None`: of any, or none.
     """
 
     entry: Entry
@@ -79,6 +81,7 @@ class Put:
     vector: Vector | None = field(default=None, repr=False)
     since: int
     read_at: Mapping[str, int] = field(default_factory=dict)
+    replaces: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -173,6 +176,15 @@ class Judgement:
 
 
 @runtime_checkable
+class RecallsMany(Protocol):
+    """What a store may offer besides: several recalls in one transaction."""
+
+    def recall_all(self, selectors: Sequence[Selector], *, now: float) -> tuple[Recall, ...]:
+        """As `Store.recall` for each of them in turn; all of them, or none."""
+        ...
+
+
+@runtime_checkable
 class Store(Protocol):
     """See the module's text for what holds for all methods."""
 
@@ -189,7 +201,10 @@ class Store(Protocol):
         An entry is refused with `recalled` if a recall since its reads covers it or anything it
         was built from, or if that cannot be known, since the store was begun anew or put back to
         an older state; and with `parent_gone` if a parent is no longer there with the value that
-        was read, or is quarantined. Otherwise it replaces the entry with the same id. Where that
+        was read, or is quarantined; and with `overtaken` if it must replace an entry that is no
+        longer there. A recall of `arrivals(index)` (`stemma.entry`) covers what was retrieved from
+        that index, and what was built on it, unless a stored retrieval from it is a parent.
+        Otherwise it replaces the entry with the same id. Where that
         one had the same value, its verdict stays; where it had another one and anything was built
         on it, the epoch rises. `proven_until` becomes the earliest end among its
         own life and its parents' proofs (`None`: none of them ends). Sources that an index vouches
@@ -245,8 +260,10 @@ class Store(Protocol):
         """The ids of the stored entries with this one as a parent."""
         ...
 
-    def find(self, selector: Selector | None = None, *, limit: int = 100) -> tuple[Entry, ...]:
-        """Stored entries that a selector selects, newest first."""
+    def find(
+        self, selector: Selector | None = None, *, limit: int = 100, before: int | None = None
+    ) -> tuple[Entry, ...]:
+        """Stored entries that a selector selects, newest first; put before a sequence."""
         ...
 
     def counts(self) -> tuple[Count, ...]:

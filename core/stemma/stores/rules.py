@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 from stemma.codec import MAX_PAYLOAD
-from stemma.entry import Entry, Lineage, SourceEdge, Vector, Verdict
+from stemma.entry import Entry, Lineage, SourceEdge, Vector, Verdict, arrivals
 from stemma.outcome import Stored
 from stemma.selector import Selector
 from stemma.stores.protocol import Judgement, Put
 
-__all__ = ["SERVINGS", "VOID", "Pages", "State", "Vouched", "admit", "judge"]
+__all__ = ["SERVINGS", "VOID", "Pages", "State", "Vouched", "admit", "elements", "judge"]
 
 SERVINGS = 1_000_000
 """Servings that a store keeps, at least; the oldest go first."""
@@ -100,6 +100,10 @@ def admit(put: Put, pages: Pages) -> Stored:
     """Store one entry if its conditions hold. See `Store.put`."""
     if len(put.entry.payload) > MAX_PAYLOAD:
         return Stored(refused="too_large", detail=f"more than {MAX_PAYLOAD} bytes")
+    if put.replaces is not None:
+        former = pages.entry(put.entry.id)
+        if former is None or former.sequence != put.replaces:
+            return Stored(refused="overtaken", detail="what it was to replace is no longer there")
     overtaken = _overtaken(put, pages)
     if overtaken is not None:
         return Stored(refused="recalled", detail=overtaken)
@@ -180,12 +184,23 @@ def _overtaken(put: Put, pages: Pages) -> str | None:
         if pages.taken(edge.parent) > put.read_at.get(edge.parent, put.since):
             return f"parent {edge.parent} was taken back"
     for sequence, selector in pages.recalls(put, after):
-        if _overtook(selector, put, sequence):
+        if _overtook(selector, put, sequence, pages):
             return f"the recall {sequence} covers it"
     return None
 
 
-def _overtook(selector: Selector, put: Put, sequence: int) -> bool:
+def elements(put: Put) -> set[str]:
+    """What recalls of a source may name to concern a put."""
+    sources = [edge.source for edge in put.lineage.sources]
+    indexes = {put.entry.index, *(source.index for source in sources)} - {""}
+    return {
+        *(source.document for source in sources),
+        *(source.chunk for source in sources),
+        *map(arrivals, indexes),
+    }
+
+
+def _overtook(selector: Selector, put: Put, sequence: int, pages: Pages) -> bool:
     """Whether a recall of this at `sequence` came between a put's reads and the put.
 
     Each element counts from when it was read: the entry's own attributes from the lookup, a source
@@ -198,7 +213,8 @@ def _overtook(selector: Selector, put: Put, sequence: int) -> bool:
                 for edge in put.lineage.sources
                 if put.read_at.get(edge.source.chunk, put.since) < sequence
             ]
-            if not selector.holds(name, value, put.entry, late):
+            held = selector.holds(name, value, put.entry, late)
+            if not held and not _came_into(value, put, sequence, pages):
                 return False
         elif name == "entry" and put.entry.id != value:
             parents = (edge.parent for edge in put.lineage.parents)
@@ -207,6 +223,25 @@ def _overtook(selector: Selector, put: Put, sequence: int) -> bool:
         elif put.since >= sequence or not selector.holds(name, value, put.entry, []):
             return False
     return True
+
+
+def _came_into(named: str, put: Put, sequence: int, pages: Pages) -> bool:
+    """Whether documents came into an index between a put's reading from it and the put.
+
+    A stored retrieval from the index among the parents has been looked at when they came: had it
+    missed any of them, it would be gone.
+    """
+    if put.entry.index and arrivals(put.entry.index) == named:
+        return put.since < sequence
+    late = {
+        edge.source.index
+        for edge in put.lineage.sources
+        if edge.source.index
+        and arrivals(edge.source.index) == named
+        and put.read_at.get(edge.source.chunk, put.since) < sequence
+    }
+    parents = (pages.entry(edge.parent) for edge in put.lineage.parents) if late else ()
+    return late - {parent.index for parent in parents if parent is not None} != set()
 
 
 def _owned(lineage: Lineage, tenant: str) -> Lineage:

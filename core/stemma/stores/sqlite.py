@@ -66,7 +66,7 @@ _CURRENT = """SELECT s.owner, s."index", s.chunk, s.content FROM json_each(?) as
     JOIN sources s ON s.owner = json_extract(asked.value, '$[0]')
     AND s."index" = json_extract(asked.value, '$[1]')
     AND s.chunk = json_extract(asked.value, '$[2]')"""
-_FIND = f"SELECT {ROW} FROM entries e ORDER BY e.sequence DESC"  # noqa: S608 - constant
+_FIND = f"SELECT {ROW} FROM entries e WHERE {{clauses}} ORDER BY e.sequence DESC"  # noqa: S608 - constant
 
 
 class SqliteStore:
@@ -234,10 +234,12 @@ class SqliteStore:
                 listed = sqlite_recall.gather(cursor)
             return Recall(selector=named, dry_run=True, entries=listed, sequence=sequence)
         with self._write(last=True) as (cursor, pages):
-            sqlite_recall.reach(cursor, selector, cascade=cascade)
-            listed = sqlite_recall.take_back(cursor, pages, selector, now)
-            sequence = pages.state.sequence
-        return Recall(selector=named, dry_run=False, entries=listed, sequence=sequence)
+            return sqlite_recall.recall(cursor, pages, selector, now, cascade=cascade)
+
+    def recall_all(self, selectors: Sequence[Selector], *, now: float) -> tuple[Recall, ...]:
+        """See `stemma.stores.protocol.RecallsMany`."""
+        with self._write(last=True) as (cursor, pages):
+            return tuple(sqlite_recall.recall(cursor, pages, one, now) for one in selectors)
 
     def remove(self, ids: Sequence[str]) -> int:
         """See `Store.remove`."""
@@ -281,13 +283,14 @@ class SqliteStore:
                 sorted(unescape(row[0]) for row in fetch(cursor, statement, (escape(id),)))
             )
 
-    def find(self, selector: Selector | None = None, *, limit: int = 100) -> tuple[Entry, ...]:
+    def find(
+        self, selector: Selector | None = None, *, limit: int = 100, before: int | None = None
+    ) -> tuple[Entry, ...]:
         """See `Store.find`."""
-        statement = _FIND
-        values: list[str] = []
-        if selector is not None:
-            clauses, values = where(selector)
-            statement = _FIND.replace("ORDER BY", f"WHERE {clauses} ORDER BY")
+        clauses, values = ("true", []) if selector is None else where(selector)
+        statement = _FIND.format(clauses=clauses)
+        if before is not None:
+            statement = _FIND.format(clauses=f"{clauses} AND e.sequence < {int(before)}")
         found: list[Entry] = []
         with self._connections.reading() as cursor, lenient(cursor):
             for row in cursor.execute(statement, values):

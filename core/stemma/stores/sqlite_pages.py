@@ -12,7 +12,7 @@ from stemma.entry import Entry, Lineage, Vector
 from stemma.selector import Selector
 from stemma.stores.protocol import Put
 from stemma.stores.rows import pack, pack_lineage, pack_vector, unpack, unpack_lineage
-from stemma.stores.rules import State, Vouched
+from stemma.stores.rules import State, Vouched, elements
 from stemma.stores.text import Damaged, escape, unescape
 
 __all__ = ["ROW", "SqlitePages", "ends", "fetch", "lenient", "selectors", "where", "whole"]
@@ -147,14 +147,12 @@ class SqlitePages:
 
     def recalls(self, put: Put, after: int) -> Iterator[tuple[int, Selector]]:
         """The recalls after a sequence that may concern a put."""
-        sources = {edge.source for edge in put.lineage.sources}
-        elements = {s.document for s in sources} | {s.chunk for s in sources}
         entries = {put.entry.id, *(edge.parent for edge in put.lineage.parents)}
         values = (
             after,
             escape(put.entry.tenant),
             escape(put.entry.model),
-            json.dumps([escape(one) for one in elements]),
+            json.dumps([escape(one) for one in elements(put)]),
             json.dumps([escape(one) for one in entries]),
         )
         return selectors(self._cursor.execute(_RECALLS, values).fetchall())

@@ -13,7 +13,7 @@ from stemma.selector import Selector
 from stemma.stores.sqlite_pages import SqlitePages, fetch, lenient, selectors, where
 from stemma.stores.text import escape, unescape
 
-__all__ = ["gather", "name", "overlooked", "reach", "receipts", "take_back"]
+__all__ = ["gather", "name", "overlooked", "reach", "recall", "receipts"]
 
 _GOING = "CREATE TEMP TABLE IF NOT EXISTS going (id TEXT PRIMARY KEY) WITHOUT ROWID"
 
@@ -65,7 +65,22 @@ def gather(cursor: sqlite3.Cursor) -> tuple[Recalled, ...]:
     )
 
 
-def take_back(
+def recall(
+    cursor: sqlite3.Cursor,
+    pages: SqlitePages,
+    selector: Selector,
+    now: float,
+    *,
+    cascade: bool = True,
+) -> Recall:
+    """Take back what a selector reaches, and journal it."""
+    reach(cursor, selector, cascade=cascade)
+    listed = _take_back(cursor, pages, selector, now)
+    named = dict(selector.parts())
+    return Recall(selector=named, dry_run=False, entries=listed, sequence=pages.state.sequence)
+
+
+def _take_back(
     cursor: sqlite3.Cursor, pages: SqlitePages, selector: Selector, now: float
 ) -> tuple[Recalled, ...]:
     """Journal the recall, and remove what `going` names."""

@@ -141,9 +141,12 @@ class Forwarding:
         """See `Store.children`."""
         return cast("tuple[str, ...]", self._ask("children", id))
 
-    def find(self, selector: Selector | None = None, *, limit: int = 100) -> tuple[Entry, ...]:
+    def find(
+        self, selector: Selector | None = None, *, limit: int = 100, before: int | None = None
+    ) -> tuple[Entry, ...]:
         """See `Store.find`."""
-        return cast("tuple[Entry, ...]", self._ask("find", selector, limit=limit))
+        found = self._ask("find", selector, limit=limit, before=before)
+        return cast("tuple[Entry, ...]", found)
 
     def counts(self) -> tuple[Count, ...]:
         """See `Store.counts`."""
