@@ -277,6 +277,8 @@ def test_a_whole_list_says_so_and_may_be_cut(rerank, cache):
     rerank(reranker, documents(), QUERY)
     found = rerank(reranker, documents(), QUERY, top_n=2)
     assert shown(found) == RANKED[:2]
+    found[0].metadata["stemma"]["mine"] = 1
+    assert "mine" not in found[1].metadata["stemma"]
     assert all(one.metadata["stemma"]["list"] == "whole" for one in found)
     assert len(scored()) == 1
 
