@@ -7,17 +7,12 @@ a target that is missed is shown as missed.
 
 from __future__ import annotations
 
-import importlib
-import tempfile
-import time
-from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
-from evals.speed.measuring import Measured
+from evals import parts
+from evals.measuring import Measured
 
 __all__ = ["PARTS", "measured", "run"]
 
@@ -37,30 +32,9 @@ PARTS = {
 
 def measured(name: str, *, size: float, seed: int) -> Measured:
     """Run one part in a directory of its own."""
-    module = importlib.import_module(f"evals.speed.{name}")
-    with tempfile.TemporaryDirectory(prefix="stemma-") as folder:
-        found = module.run(size=size, seed=seed, folder=Path(folder))
-    assert isinstance(found, Measured)
-    return found
+    return parts.measured(__name__, name, size=size, seed=seed)
 
 
 def run(*, size: float, seed: int, out: Console, part: str | None = None) -> dict[str, Any]:
     """Run all parts, or one; print their figures beside their targets, and give all of them."""
-    table = Table("part", "what", "figure", "target", "", title="Speed")
-    results: dict[str, Any] = {}
-    for name in PARTS if part is None else (part,):
-        began = time.perf_counter()
-        with out.status(f"{name}: {PARTS[name]}"):
-            found = measured(name, size=size, seed=seed)
-        results[name] = {
-            "measured": dict(found.details),
-            "figures": [{**asdict(figure), "met": figure.met} for figure in found.figures],
-            "seconds": time.perf_counter() - began,
-        }
-        for figure in found.figures:
-            met = figure.met if size == 1 else None  # targets are for the full size
-            said = {None: "", True: "met", False: "missed"}[met]
-            table.add_row(name, figure.what, figure.shown, figure.target, said)
-        table.add_section()
-    out.print(table)
-    return results
+    return parts.run(__name__, PARTS, size=size, seed=seed, out=out, part=part)

@@ -6,8 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from evals.measuring import Figure, Measured, scaled
 from evals.speed.given import Questions, answer, in_batches
-from evals.speed.measuring import Figure, Measured, scaled
 from evals.speed.semantic import Asked, by_meaning
 from stemma import ThresholdPolicy
 

@@ -17,8 +17,8 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_core.outputs import ChatGeneration
 
 import stemma
+from evals.measuring import Figure, Measured, in_turns, scaled
 from evals.speed.given import WORDS, in_batches
-from evals.speed.measuring import Figure, Measured, in_turns, scaled
 from stemma import Cache, Frame, Source, Ticket, frames
 from stemma_langchain import LLMCache
 from stemma_langchain.codec import CODEC

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 import stemma
+from evals.measuring import Figure, Measured, in_turns, scaled
 from evals.speed.given import Given, Questions, fill, in_batches, question, reworded
-from evals.speed.measuring import Figure, Measured, in_turns, scaled
 from evals.speed.put import one_by_one
 from evals.speed.start import FirstHit
 from evals.speed.vectors import NEAR, noisy, units

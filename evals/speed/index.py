@@ -17,8 +17,8 @@ from typing import Any, cast
 
 import numpy as np
 
+from evals.measuring import Figure, Measured, in_turns, memory, scaled
 from evals.speed.given import in_batches
-from evals.speed.measuring import Figure, Measured, in_turns, memory, scaled
 from evals.speed.vectors import NEAR, Rows, clustered, like_texts, missed, noisy, units
 from stemma.entry import Entry
 from stemma.indexes.bits import LARGE, BitsIndex

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from evals.speed.measuring import Figure, Measured, scaled
+from evals.measuring import Figure, Measured, scaled
 from evals.speed.semantic import by_meaning
 
 __all__ = ["run"]

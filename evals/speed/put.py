@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 import stemma
+from evals.measuring import Figure, Measured, in_turns, scaled
 from evals.speed.given import Given, answer, question
-from evals.speed.measuring import Figure, Measured, in_turns, scaled
 from evals.speed.vectors import units
 from stemma import Cache, Frame, Miss, Source, Ticket, frames
 

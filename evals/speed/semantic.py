@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import stemma
+from evals.measuring import Figure, Measured, in_turns, scaled
 from evals.speed.given import Given, Questions, fill, questions
-from evals.speed.measuring import Figure, Measured, in_turns, scaled
 from evals.speed.vectors import missed
 from stemma import Hit, Miss
 

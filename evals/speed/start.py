@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 import stemma
+from evals.measuring import Figure, Measured, fresh, memory, scaled
 from evals.speed.given import Given, fill, question, reworded
-from evals.speed.measuring import Figure, Measured, fresh, memory, scaled
 from evals.speed.vectors import NEAR, clustered, noisy
 from stemma import Hit
 

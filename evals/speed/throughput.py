@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import stemma
+from evals.measuring import Figure, Measured, scaled
 from evals.speed.given import Given, answer, fill, question
-from evals.speed.measuring import Figure, Measured, scaled
 from stemma import Cache
 from stemma.errors import MissingDependency
 from stemma.stores.memory import MemoryStore

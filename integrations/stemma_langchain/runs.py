@@ -14,6 +14,7 @@ metadata, such as LangChain's LLM cache.
 from __future__ import annotations
 
 import itertools
+import sys
 import weakref
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
@@ -369,6 +370,9 @@ def _nested(
     elif lane != parent.lane and not step:
         batch = ("task", parent_id, lane[1]) if lane[1] else parent_id
     frame = Frame(above, exports=True, batch=batch, tenant=tenant, of_run=True)
+    # In a stream every step begins before any has its input: when it was opened does not tell
+    # what it was given, so it sees all that the run around it has read when it stores.
+    frame.limit = sys.maxsize
     return _Run(frame, owns=True, lane=lane)
 
 

@@ -8,12 +8,12 @@ import math
 
 import numpy as np
 import pytest
+from evals.measuring import Figure, Measured, Skipped, fresh, in_turns, scaled
 from evals.speed.given import Given, question, questions
-from evals.speed.measuring import Figure, Measured, fresh, in_turns, scaled
 from evals.speed.vectors import clustered, missed
 from rich.console import Console
 
-from evals import speed
+from evals import parts, speed
 
 SMALL = {
     "exact": 0.002,
@@ -157,12 +157,24 @@ def test_a_missed_target_is_said_at_the_full_size_alone(monkeypatch, size, said)
     slow = Measured(
         figures=[Figure(what="it", value=2, unit="s", at_most=1)], details={"seconds": 2}
     )
-    monkeypatch.setattr(speed, "measured", lambda *_, **__: slow)
+    monkeypatch.setattr(parts, "measured", lambda *_, **__: slow)
     out = Console(record=True, quiet=False, width=200)
     told = speed.run(size=size, seed=0, out=out, part="put")
     assert ("missed" in out.export_text()) is said
     assert told["put"]["figures"][0]["met"] is False
     assert told["put"]["measured"] == {"seconds": 2}
+
+
+def test_a_part_that_lacks_what_it_needs_is_skipped_and_says_so(monkeypatch):
+    def lacking(**_):
+        raise Skipped("no such texts")
+
+    monkeypatch.setattr("evals.speed.put.run", lacking)
+    out = Console(record=True, quiet=False, width=200)
+    told = speed.run(size=1.0, seed=0, out=out, part="put")
+    assert told["put"]["skipped"] == "no such texts"
+    assert told["put"]["figures"] == []
+    assert "skipped: no such texts" in out.export_text()
 
 
 def test_a_nearest_entry_that_was_not_found_is_counted():

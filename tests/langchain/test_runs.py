@@ -174,6 +174,13 @@ def parallel(cache):
     return branches | say(cache, "c"), [("c", "a"), ("c", "b")]
 
 
+def parallel_after_parallel(cache):
+    """In a stream, the branches of both steps begin before any of them has its input."""
+    first = RunnableParallel(a=say(cache, "a"), b=say(cache, "b"))
+    second = RunnableParallel(c=say(cache, "c", silent=True), d=say(cache, "d", silent=True))
+    return first | second, [("c", "a"), ("c", "b"), ("d", "a"), ("d", "b")]
+
+
 def one_after_another_in_parallel(cache):
     """One branch has long ended when the other stores: it is no parent of it."""
     done = threading.Event()
@@ -264,7 +271,7 @@ def graph(cache):
 
 
 _keyed = RunnableLambda(lambda x: {"x": x})
-CHAINS = [sequence, silent_sequence, parallel, one_after_another_in_parallel, assigned, in_a_lambda,
+CHAINS = [sequence, silent_sequence, parallel, parallel_after_parallel, one_after_another_in_parallel, assigned, in_a_lambda,
           nested, branched, by_tool, retrieved, graph]  # fmt: skip
 
 

@@ -9,18 +9,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 from stemma import Frame, frames
 
-__all__ = ["BLOCK", "Figure", "Measured", "fresh", "in_turns", "memory", "scaled"]
+__all__ = ["BLOCK", "Figure", "Measured", "Skipped", "fresh", "in_turns", "memory", "scaled"]
 
 BLOCK = 100
 """Calls of one kind in a row: fewer, and each would find the other's data in the processor."""
 
-_ROOT = Path(__file__).parents[2]
+_ROOT = Path(__file__).parents[1]
 _CHILD = """
 import time
 began = time.perf_counter()
@@ -33,6 +33,10 @@ print(json.dumps({**given, "import_seconds": imported}))
 """
 
 K = TypeVar("K")
+
+
+class Skipped(Exception):
+    """What a part is measured with is not there; the text says what is missing."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,10 +84,12 @@ class Measured:
     Args:
         figures: What is shown, with targets.
         details: Everything measured, for the JSON.
+        skipped: Why nothing was measured, where something that is needed is missing; else empty.
     """
 
-    figures: Sequence[Figure]
-    details: Mapping[str, Any]
+    figures: Sequence[Figure] = ()
+    details: Mapping[str, Any] = field(default_factory=dict)
+    skipped: str = ""
 
 
 def scaled(full: int, size: float, *, least: int = 1) -> int:
