@@ -181,19 +181,16 @@ class CachedReranker(BaseDocumentCompressor):
         more: dict[str, Any] = {}
         if ranked.score is not None:
             more[self.score_key] = ranked.score
-        if ranked.note is not None:
-            more[NOTE] = ranked.note
+        if ranked.hit is not None:
+            more[NOTE] = ranked.note()
         return with_metadata(document, more)
 
     def _noted(self, documents: list[Document], marks: Mapping[int, int]) -> list[Document]:
         """Those not noted yet are sources: a retriever that gave them knows more of them."""
         frame = frames.current()
         if frame is not None:
-            sources = [read.source for read in frame.visible() if read.source is not None]
-            known = {(source.chunk, source.content) for source in sources}
             found = documents_as_sources(documents, source_key=self.source_key)
-            new = [one for one in found if (one[0].chunk, one[0].content) not in known]
-            frame.read_sources(new, marks)
+            frame.read_sources(found, marks, unless_known=True)
         return documents
 
 

@@ -78,8 +78,10 @@ class Compressing:
             return Foreign(list(found))
         order: Order = []
         for place, one in zip(at, found, strict=True):
-            said = one.metadata.get(self._score_key)
-            before = self._documents[chosen[place]].metadata.get(self._score_key)
+            document = self._documents[chosen[place]]
+            if one.page_content != document.page_content:  # the same object, with another text
+                return Foreign(list(found))
+            said, before = (d.metadata.get(self._score_key) for d in (one, document))
             order.append([place, _number(said) if scored or said is not before else None])
         return order
 

@@ -102,9 +102,9 @@ def test_pairs_come_best_first_with_a_note_for_each_hit(order, words):
     order(Reranking(query=QUERY, texts=TEXTS[1:], reranker=words))
     ranked = order(Reranking(query=QUERY, texts=TEXTS[::-1], reranker=words))
     assert plain(ranked) == [(2, 2.1), (1, 1.1), (0, 0.1)]
-    assert [one.note is not None for one in ranked] == [False, True, True]
-    assert ranked[1].note["node"] == "rerank"
-    assert "list" not in ranked[1].note
+    assert [one.hit is not None for one in ranked] == [False, True, True]
+    assert ranked[1].note()["node"] == "rerank"
+    assert "list" not in ranked[1].note()
     assert words.asked == [(QUERY, TEXTS[1:]), (QUERY, TEXTS[:1])]
 
 
@@ -113,9 +113,8 @@ def test_a_whole_list_is_kept_by_its_texts_in_their_order(order):
     expected = [(0, -9.0), (1, -9.0), (2, -12.0)]
     first, again = order(whole(inner)), order(whole(inner))
     assert plain(first) == plain(again) == expected
-    assert [one.note for one in first] == [None] * 3
-    assert all(one.note["list"] == "whole" for one in again)
-    assert again[0].note is not again[1].note
+    assert [one.note() for one in first] == [None] * 3
+    assert all(one.note()["list"] == "whole" for one in again)
     assert inner.asked == [([0, 1, 2], False)]
     for other in (
         whole(Lengths(TEXTS[::-1]), TEXTS[::-1]),
@@ -124,7 +123,7 @@ def test_a_whole_list_is_kept_by_its_texts_in_their_order(order):
         whole(inner, name="lengths/2"),
         whole(inner, parameters={"top_n": 2}),
     ):
-        assert all(one.note is None for one in order(other))
+        assert all(one.hit is None for one in order(other))
 
 
 def test_an_order_without_scores_is_kept_as_well(order):

@@ -10,7 +10,7 @@ import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from stemma.engine import Served
 from stemma.entry import content_digest
@@ -95,12 +95,30 @@ class Reranking:
         )
 
 
-class Ranked(NamedTuple):
-    """One of a list: its place there, its score if it has one, and the note if that is a hit."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ranked:
+    """One of a list that was reranked.
+
+    Args:
+        place: Its place in the list as it was given, from 0.
+        score: Its score, higher is closer, in the reranker's range; `None` where it has none.
+        hit: The hit, if its score or the whole order came from the cache.
+        whole: Whether the list was ranked as a whole.
+    """
 
     place: int
     score: float | None
-    note: dict[str, Any] | None
+    hit: Hit | None = None
+    whole: bool = False
+
+    def note(self) -> dict[str, Any] | None:
+        """The note of the hit, if it is one: as `Hit.note`, with `"list": "whole"` where it was.
+
+        It names its node: what comes from a retriever may carry the note of that.
+        """
+        if self.hit is None:
+            return None
+        return {**self.hit.note(), "node": "rerank", **({"list": "whole"} if self.whole else {})}
 
 
 class RerankCache(NodeCache[str, ...]):
@@ -265,9 +283,9 @@ def _by_score(served: Sequence[Served]) -> list[Ranked]:
     scores = [one.value for one in served]
     return [
         Ranked(
-            place,
-            scores[place] if math.isfinite(scores[place]) else None,
-            _note(served[place]),
+            place=place,
+            score=scores[place] if math.isfinite(scores[place]) else None,
+            hit=_hit(served[place]),
         )
         for place in best_first(scores)
     ]
@@ -276,11 +294,11 @@ def _by_score(served: Sequence[Served]) -> list[Ranked]:
 def _by_list(served: Served) -> list[Ranked] | Foreign:
     if isinstance(served.value, Foreign):
         return served.value
-    return [Ranked(place, score, _note(served, list="whole")) for place, score in served.value]
+    return [
+        Ranked(place=place, score=score, hit=_hit(served), whole=True)
+        for place, score in served.value
+    ]
 
 
-def _note(served: Served, **more: str) -> dict[str, Any] | None:
-    if not isinstance(served.outcome, Hit):
-        return None
-    # What comes from a retriever carries its note; so this one says whose it is.
-    return {**served.outcome.note(), "node": "rerank", **more}
+def _hit(served: Served) -> Hit | None:
+    return served.outcome if isinstance(served.outcome, Hit) else None
