@@ -21,6 +21,7 @@ import typing
 import uuid
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -57,6 +58,7 @@ __all__ = [
     "MAX_PARTS",
     "MODEL_NAMES",
     "RemembersConversations",
+    "SameAs",
     "Walk",
     "is_plain",
     "own_identity",
@@ -114,6 +116,13 @@ class RemembersConversations:
     """Stands for what answers by what was said before; has no key."""
 
 
+@dataclass(frozen=True, slots=True)
+class SameAs:
+    """As `stemma_identity`: for whatever changes nothing of what it wraps, and is taken for it."""
+
+    other: Any
+
+
 def own_identity(thing: Any) -> Any:
     """What an object says of itself as `stemma_identity`, or `None`."""
     held = getattr(thing, "__dict__", {})
@@ -163,6 +172,8 @@ class Walk:
         if isinstance(thing, Watching):
             return self.describe(thing.watched)
         if (own := own_identity(thing)) is not None:
+            if isinstance(own, SameAs):
+                return self.describe(own.other)
             if isinstance(thing, VectorStore):
                 self.stores.append((thing, own))
             return {"identity": [name_of(type(thing)), own]}
