@@ -18,6 +18,7 @@ __all__ = ["PARTS", "measured", "run"]
 PARTS = {
     "embedding": "cached vectors, against CacheBackedEmbeddings and LlamaIndex's embeddings_cache",
     "utterances": "real rewordings of one intent, and the retrieval of one served for another",
+    "changes": "a manual is updated under cached answers, through every hook and through none",
     "edges": "random runs with a known truth, through LangChain, LangGraph and LlamaIndex",
 }
 """Each module in this package that has a `run(size=, seed=, folder=)`, and what it measures."""
