@@ -226,7 +226,7 @@ def _lists(
         if not isinstance(ranking, Ranking) or ranking.query is None or ranking.vectors is None:
             readable.remove(one)
             continue
-        if ranking.query.shape != vector.shape or ranking.kind != "searched":
+        if ranking.query.shape != vector.shape:
             readable.remove(one)
             continue
         yield ranking, float(ranking.query @ vector)

@@ -101,7 +101,7 @@ def test_the_first_screen_of_the_readme_holds_both_commands():
 
 def test_the_readme_lists_every_extra():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    rows = re.findall(r"^\| `(\w+)` \|", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE)
+    rows = re.findall(r"^\| `([\w-]+)` \|", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE)
     assert sorted(rows) == sorted(project["optional-dependencies"])
 
 

@@ -28,11 +28,11 @@ class ForgetsGroups(MemoryStore):
 class IgnoresTheTenant(MemoryStore):
     """Finds every tenant's entries."""
 
-    def find(self, selector=None, *, limit=100):
+    def find(self, selector=None, *, limit=100, before=None):
         parts = {
             k: v for k, v in dict(selector.parts() if selector else {}).items() if k != "tenant"
         }
-        return super().find(Selector(**parts) if parts else None, limit=limit)
+        return super().find(Selector(**parts) if parts else None, limit=limit, before=before)
 
 
 class FoldsCase(MemoryStore):
@@ -162,6 +162,27 @@ class ConfusesNothings(MemoryStore):
         )
 
 
+class ForgetsWhatCame(MemoryStore):
+    """Lets in what was searched before documents came."""
+
+    def put(self, puts, now):
+        return super().put([replace(one, since=self.sequence(), read_at={}) for one in puts], now)
+
+
+class ReplacesAnything(MemoryStore):
+    """Does not look at what an entry is to replace."""
+
+    def put(self, puts, now):
+        return super().put([replace(one, replaces=None) for one in puts], now)
+
+
+class FindsFromTheStart(MemoryStore):
+    """Gives the newest entries as every portion."""
+
+    def find(self, selector=None, *, limit=100, before=None):
+        return super().find(selector, limit=limit)
+
+
 class OverwritesCounters(MemoryStore):
     """Keeps the last increment instead of the sum."""
 
@@ -172,6 +193,9 @@ class OverwritesCounters(MemoryStore):
 
 
 BROKEN: dict[type[MemoryStore], str] = {
+    ForgetsWhatCame: "test_what_was_searched_before_documents_came_is_refused",
+    ReplacesAnything: "test_an_entry_that_must_replace_another_replaces_only_that",
+    FindsFromTheStart: "test_entries_are_found_in_portions",
     ForgetsGroups: "test_changes_are_what_came_since",
     IgnoresTheTenant: "test_find_takes_every_part_of_a_selector",
     FoldsCase: "test_hostile_texts_touch_no_other_entry",

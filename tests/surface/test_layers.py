@@ -16,6 +16,7 @@ BORROWED = {
     "pytest": {
         "stemma/testing/embedders.py",
         "stemma/testing/indexes.py",
+        "stemma/testing/store_arrivals.py",
         "stemma/testing/store_entries.py",
         "stemma/testing/store_following.py",
         "stemma/testing/store_lineage.py",

@@ -24,6 +24,7 @@ from stemma.scope import Labels
 from stemma.selector import Selector
 from stemma.stores.protocol import Count, Judgement, Serving, Store
 from stemma.testing.builders import HOSTILE, NOW, entry, put, put_one, source, vector
+from stemma.testing.store_arrivals import ArrivalPromises
 from stemma.testing.store_entries import EntryPromises
 from stemma.testing.store_following import FollowingPromises
 from stemma.testing.store_lineage import LineagePromises
@@ -32,7 +33,9 @@ from stemma.testing.store_recalls import RecallPromises
 __all__ = ["PersistentStoreConformance", "StoreConformance"]
 
 
-class StoreConformance(EntryPromises, LineagePromises, RecallPromises, FollowingPromises):
+class StoreConformance(
+    EntryPromises, LineagePromises, RecallPromises, ArrivalPromises, FollowingPromises
+):
     """Every promise of `stemma.stores.protocol.Store`, as tests.
 
     Attributes:

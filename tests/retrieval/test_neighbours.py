@@ -1,0 +1,94 @@
+"""The rules of reuse, against every document there is."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stemma.policies.neighbours import SLACK, cone_bound, distance, factor_needed, reuse, unit
+
+
+def rows(rng, n, width):
+    found = rng.normal(size=(n, width))
+    return (found / np.linalg.norm(found, axis=1, keepdims=True)).astype(np.float32)
+
+
+@given(
+    shape=st.tuples(st.integers(0, 10_000), st.sampled_from([2, 3, 8, 40]), st.integers(1, 60)),
+    kept=st.integers(1, 30),
+    k=st.integers(1, 8),
+    apart=st.sampled_from([0.0, 0.01, 0.05, 0.2, 0.6]),
+)
+def test_what_is_proven_is_what_a_search_gives(shape, kept, k, apart):
+    seed, width, documents = shape
+    rng = np.random.default_rng(seed)
+    corpus = rows(rng, documents, width)
+    query, noise = rows(rng, 2, width)
+    asked = unit(query + apart * noise)
+    order = np.argsort(-(corpus @ query), kind="stable")[:kept]
+    floor = -math.inf if kept > documents else float(corpus[order[-1]] @ query)
+    found = reuse(asked, query, corpus[order], floor=floor, k=k, factor=math.inf)
+    if found is None:
+        return
+    assert found.kind == "proven"
+    similarities = np.sort(corpus @ asked)[::-1]
+    got = [float(corpus[order[one]] @ asked) for one in found.order[:k]]
+    assert got == pytest.approx(similarities[:k].tolist(), abs=2e-6)
+    outside = set(range(documents)) - {int(order[one]) for one in found.order}
+    assert all(float(corpus[one] @ asked) <= found.floor + SLACK for one in outside)
+
+
+def test_the_same_query_is_always_proven_where_the_list_goes_on():
+    rng = np.random.default_rng(1)
+    corpus, (query,) = rows(rng, 30, 8), rows(rng, 1, 8)
+    order = np.argsort(-(corpus @ query))[:10]
+    floor = float(corpus[order[-1]] @ query)
+    found = reuse(query, query, corpus[order], floor=floor, k=4, factor=math.inf)
+    assert found.order[:4] == (0, 1, 2, 3)
+    assert reuse(query, query, corpus[order], floor=floor, k=11, factor=math.inf) is None
+
+
+def test_the_statistical_rule_serves_where_the_proof_does_not_reach():
+    query = unit([1.0, 0.0, 0.0])
+    asked = unit([math.cos(0.3), math.sin(0.3), 0.0])
+    near = np.stack([unit([0.9, 0.2, 0.1]), unit([0.5, 0.0, 0.9])])
+    floor = float(near[1] @ query)
+    assert reuse(asked, query, near, floor=floor, k=1, factor=math.inf).kind == "proven"
+    assert reuse(asked, query, near, floor=0.95, k=1, factor=math.inf) is None
+    assert reuse(asked, query, near, floor=0.95, k=1, factor=0.1).kind == "statistical"
+    assert reuse(asked, query, near, floor=0.95, k=1, factor=0.5) is None
+
+
+def test_a_list_that_is_all_there_is_serves_any_query():
+    query, asked = unit([1.0, 0.0]), unit([-1.0, 0.1])
+    corpus = np.stack([unit([0.0, 1.0]), unit([-1.0, 0.0])])
+    found = reuse(asked, query, corpus, floor=-math.inf, k=5, factor=math.inf)
+    assert found.kind == "proven"
+    assert found.order == (1, 0)
+    nothing = np.zeros((0, 2), dtype=np.float32)
+    assert reuse(asked, query, nothing, floor=-math.inf, k=5, factor=math.inf).order == ()
+
+
+@given(st.floats(-1, 1), st.floats(-1, 1))
+def test_the_cone_bound_is_never_below_the_floor_and_never_above_one(floor, similarity):
+    bound = cone_bound(floor, similarity)
+    assert floor - 1e-9 <= bound <= 1.0
+
+
+def test_the_factor_that_would_have_been_right():
+    assert factor_needed(0.6, 0.5, 0.98) == pytest.approx(0.1 / 0.2)
+    assert factor_needed(0.6, 0.5, 1.0) is None
+    assert factor_needed(0.6, -math.inf, 0.9) is None
+    assert distance(1.0) == 0.0
+    assert distance(-1.0) == 2.0
+    assert distance(1.0000001) == 0.0
+
+
+@pytest.mark.parametrize(
+    "given_", [[], [[1.0]], [0.0, 0.0], [math.nan, 1.0], [math.inf], "ab", None, [None], 3.0]
+)
+def test_what_has_no_direction_is_no_vector(given_):
+    assert unit(given_) is None
+    assert unit([3, 4]).tolist() == pytest.approx([0.6, 0.8])
