@@ -12,6 +12,7 @@ StemmaError
 │   └── SchemaTooNew                   written by a newer Stemma; left untouched
 ├── CodecError                         a value cannot be stored, or stored bytes cannot be read
 ├── EmbedderError                      the embedder is missing, or its vectors are unfit
+├── RerankerError                      the reranker's scores cannot be told apart, or are no numbers
 ├── MissingDependency (also ImportError)   an optional package is not installed
 └── CacheFault                         raised instead of a miss, where `fail="closed"` was asked for
 ```
@@ -28,6 +29,7 @@ __all__ = [
     "EmbedderError",
     "ForeignDatabase",
     "MissingDependency",
+    "RerankerError",
     "SchemaTooNew",
     "StemmaError",
     "StoreError",
@@ -80,6 +82,10 @@ class CodecError(StemmaError):
 
 class EmbedderError(StemmaError):
     """The embedder is missing, or the vectors it gives are of no use."""
+
+
+class RerankerError(StemmaError):
+    """What the reranker gives is not one number a text."""
 
 
 class MissingDependency(StemmaError, ImportError):

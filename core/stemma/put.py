@@ -67,11 +67,13 @@ class Putting:
         )
         return stored
 
-    def put_many(self, values: Sequence[tuple[Ticket, Any]]) -> Steps[list[Stored]]:
-        """Store many values in one transaction."""
+    def put_many(
+        self, values: Sequence[tuple[Ticket, Any]], *, cost: Cost | None = None
+    ) -> Steps[list[Stored]]:
+        """Store many values in one transaction; `cost` is what a hit of each will save."""
         encoded = [(ticket, self._encode(ticket, value)) for ticket, value in values]
         ready = [
-            _Ready(ticket, value, one, None, 1.0, None)
+            _Ready(ticket, value, one, cost, 1.0, None)
             for (ticket, value), (_, one) in zip(values, encoded, strict=True)
             if isinstance(one, Encoded)
         ]

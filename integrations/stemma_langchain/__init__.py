@@ -22,11 +22,13 @@ if TYPE_CHECKING:
     from stemma_langchain.corpus import WatchedRecordManager, WatchedVectorStore
     from stemma_langchain.embeddings import CachedEmbeddings, LocalEmbeddings
     from stemma_langchain.llm_cache import LLMCache
+    from stemma_langchain.reranker import CachedReranker
     from stemma_langchain.retriever import CachedRetriever
 
 __all__ = [
     "CachedChain",
     "CachedEmbeddings",
+    "CachedReranker",
     "CachedRetriever",
     "LLMCache",
     "LocalEmbeddings",
@@ -37,6 +39,7 @@ __all__ = [
 _FACES = {
     "CachedChain": "stemma_langchain.chain",
     "CachedEmbeddings": "stemma_langchain.embeddings",
+    "CachedReranker": "stemma_langchain.reranker",
     "CachedRetriever": "stemma_langchain.retriever",
     "LLMCache": "stemma_langchain.llm_cache",
     "LocalEmbeddings": "stemma_langchain.embeddings",

@@ -38,7 +38,7 @@ from stemma_langchain.completions import asking_manager
 from stemma_langchain.replies import refused, spent
 from stemma_langchain.sources import documents_as_sources
 
-__all__ = ["Runs", "runs"]
+__all__ = ["Runs", "named_tenant", "runs"]
 
 MOST = 20_000
 """Runs that never end (an abandoned stream) are forgotten when there are more than this."""
@@ -96,7 +96,7 @@ class Runs(BaseCallbackHandler):
         if manager is not None:
             above_it = manager.parent_run_id
             run = self._runs.get(above_it) if above_it is not None else None
-            tenant = _named_tenant(manager.metadata)
+            tenant = named_tenant(manager.metadata)
         if run is not None:
             above = _inside(run.frame)
             if tenant in (None, above.tenant):
@@ -167,7 +167,7 @@ class Runs(BaseCallbackHandler):
         question: Any = None,
     ) -> _Run:
         lane = frames.lane()
-        tenant = _named_tenant(metadata)
+        tenant = named_tenant(metadata)
         parent = self._runs.get(parent_run_id) if parent_run_id is not None else None
         if parent is None:
             run = _Run(_root_frame(tenant), owns=True, lane=lane)
@@ -327,7 +327,7 @@ class Runs(BaseCallbackHandler):
     on_chain_error = on_llm_error = on_retriever_error = on_tool_error = _failed
 
 
-def _named_tenant(metadata: Mapping[str, Any] | None) -> str | None:
+def named_tenant(metadata: Mapping[str, Any] | None) -> str | None:
     """The tenant that a run names; the empty text, which nobody is, where that is no text."""
     named = metadata.get("tenant") if metadata else None
     return named if named is None or isinstance(named, str) else ""

@@ -36,6 +36,7 @@ SUBMODULES = {
     "stemma.embedders.local",
     "stemma.errors",
     "stemma.policies.admission",
+    "stemma.rerankers",
 }
 """The modules of the core besides `stemma` itself from which integrations may import."""
 

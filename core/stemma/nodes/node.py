@@ -20,6 +20,8 @@ from stemma.entry import Cost
 from stemma.errors import TenantRequired, UnkeyableValue, UsageError
 from stemma.lineage import frames
 from stemma.lineage.frames import Frame
+from stemma.nodes.batch import Batch, look_all, serve_all
+from stemma.nodes.computation import AsyncFramed, Framed
 from stemma.outcome import Hit, Miss, Stored, Ticket
 from stemma.query import Query
 from stemma.request import Key, Request, whole_key
@@ -241,10 +243,14 @@ class NodeCache(Generic[Q, P]):
         parts = self._engine.parts
         parts.journal.count("", self.node, reason)
         parts.tell("warning", None, reason, detail=f"{self.node}: {error}")
-        if reason not in self._warned:
-            self._warned.add(reason)
-            warnings.warn(f"the cache is bypassed: {error}", RuntimeWarning, stacklevel=2)
+        self.warn_once(reason, f"the cache is bypassed: {error}")
         return Miss(reason=reason, detail=str(error))
+
+    def warn_once(self, about: str, words: str) -> None:
+        """Warn of something; of the same thing only once."""
+        if about not in self._warned:
+            self._warned.add(about)
+            warnings.warn(words, RuntimeWarning, stacklevel=2)
 
     def look(self, query: Query) -> Hit | Miss:
         """`lookup` of a question that is resolved already."""
@@ -276,15 +282,14 @@ class NodeCache(Generic[Q, P]):
 
     def look_all(self, asked: Sequence[Asked]) -> list[Hit | Miss]:
         """Look many questions up by their exact keys, with one read of the store."""
-        resolved = [self.resolve(one) for one in asked]
-        queries = [query for query in resolved if isinstance(query, Query)]
-        return _merged(resolved, run(self._engine.lookup_exact(queries)))
+        return run(look_all(self._engine, self._resolved(asked)))
 
     async def alook_all(self, asked: Sequence[Asked]) -> list[Hit | Miss]:
         """As `look_all`."""
-        resolved = [self.resolve(one) for one in asked]
-        queries = [query for query in resolved if isinstance(query, Query)]
-        return _merged(resolved, await arun(self._engine.lookup_exact(queries)))
+        return await arun(look_all(self._engine, self._resolved(asked)))
+
+    def _resolved(self, asked: Sequence[Asked]) -> list[Query | Miss]:
+        return [self.resolve(one) for one in asked]
 
     def put_all(self, values: Iterable[tuple[Ticket, Any]]) -> list[Stored]:
         """Store many values in one transaction."""
@@ -293,6 +298,24 @@ class NodeCache(Generic[Q, P]):
     async def aput_all(self, values: Iterable[tuple[Ticket, Any]]) -> list[Stored]:
         """As `put_all`."""
         return await arun(self._engine.put_many(list(values)))
+
+    def serve_all(
+        self, asked: Sequence[Asked], batch: Batch, *, admit: Admit | None = None
+    ) -> list[Served]:
+        """`serve` for many questions, each asked once: what is missing is computed in one go.
+
+        Args:
+            asked: The questions.
+            batch: Asked once for all that is missing, or not at all.
+            admit: As for `serve`.
+        """
+        return run(serve_all(self._engine, self._resolved(asked), batch, admit=admit))
+
+    async def aserve_all(
+        self, asked: Sequence[Asked], batch: Batch, *, admit: Admit | None = None
+    ) -> list[Served]:
+        """As `serve_all`; a batch without `acompute` runs in a thread."""
+        return await arun(serve_all(self._engine, self._resolved(asked), batch, admit=admit))
 
     def serve(
         self,
@@ -341,7 +364,7 @@ class NodeCache(Generic[Q, P]):
         compute: Callable[[], Any],
         terms: Terms = TERMS,
     ) -> Served:
-        computation = _Computation(query, compute)
+        computation = Framed(query, compute)
         return run(self._engine.get_or_compute(query, computation, terms))
 
     async def _aserve(
@@ -350,46 +373,5 @@ class NodeCache(Generic[Q, P]):
         compute: Compute,
         terms: Terms = TERMS,
     ) -> Served:
-        computation = _AsyncComputation(query, compute)
+        computation = AsyncFramed(query, compute)
         return await arun(self._engine.get_or_compute(query, computation, terms))
-
-
-def _merged(resolved: Sequence[Query | Miss], outcomes: Sequence[Hit | Miss]) -> list[Hit | Miss]:
-    answers = iter(outcomes)
-    return [next(answers) if isinstance(one, Query) else one for one in resolved]
-
-
-class _Computation:
-    """Runs the caller's function inside the question's frame, so that what it reads is a parent."""
-
-    def __init__(self, query: Query, function: Callable[[], Any]) -> None:
-        self._frame = query.frame
-        self._function = function
-
-    def compute(self) -> Any:
-        try:
-            if self._frame is None or self._frame is frames.current():
-                return self._function()
-            with frames.within(self._frame):
-                return self._function()
-        except StopIteration as error:  # it would end the steps, or be lost in a future
-            raise RuntimeError("the computation raised StopIteration") from error
-
-
-class _AsyncComputation(_Computation):
-    """As above, on an event loop: awaits what the function gives, or runs it in a thread."""
-
-    async def acompute(self) -> Any:
-        import asyncio  # noqa: PLC0415 - whoever gets here has loaded it; importing Stemma need not
-
-        called = getattr(self._function, "__call__", None)  # noqa: B004 - an object's own method
-        if inspect.iscoroutinefunction(self._function) or inspect.iscoroutinefunction(called):
-            given = self.compute()
-        else:
-            given = await asyncio.to_thread(self.compute)
-        if not inspect.isawaitable(given):
-            return given
-        if self._frame is None or self._frame is frames.current():
-            return await given
-        with frames.within(self._frame):
-            return await given

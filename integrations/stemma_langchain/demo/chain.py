@@ -14,13 +14,15 @@ from langchain_chroma import Chroma
 from langchain_core.documents import Document
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
-from langchain_core.runnables import Runnable, RunnablePassthrough
+from langchain_core.runnables import Runnable, RunnableLambda, RunnablePassthrough
 
 from stemma import Cache
 from stemma.embedders.local import LocalEmbedder
+from stemma.rerankers import MaxSimReranker
 from stemma_langchain import (
     CachedChain,
     CachedEmbeddings,
+    CachedReranker,
     CachedRetriever,
     LLMCache,
     LocalEmbeddings,
@@ -30,8 +32,10 @@ from stemma_langchain.demo.server import Endpoint, chat_model
 __all__ = ["Rag", "build", "index"]
 
 BATCH = 32
-CHUNKS = 2
+CANDIDATES = 8
 """How many chunks the retriever gives."""
+CHUNKS = 2
+"""How many of them the reranker keeps for the model."""
 
 PROMPT = ChatPromptTemplate.from_messages(
     [
@@ -48,12 +52,14 @@ class Rag:
     Args:
         store: The user's own vector store, an embedded Chroma collection.
         embeddings: The local model, cached.
-        nodes: The chain by its question, with retriever and model cached, but not the answer.
+        found: What the model is given for a question: retrieved, then reranked.
+        nodes: The chain by its question, with each node cached, but not the answer.
         chain: The whole: a hit on the question skips everything behind it.
     """
 
     store: Chroma
     embeddings: CachedEmbeddings
+    found: Runnable[str, list[Document]]
     nodes: Runnable[str, str]
     chain: Runnable[dict[str, Any], str]
 
@@ -70,15 +76,25 @@ def build(cache: Cache, folder: Path, embedder: LocalEmbedder, endpoint: Endpoin
         client=client,
         collection_configuration={"hnsw": {"space": "cosine"}},
     )
-    retriever = CachedRetriever(cache, store.as_retriever(search_kwargs={"k": CHUNKS}))
+    retriever = CachedRetriever(cache, store.as_retriever(search_kwargs={"k": CANDIDATES}))
+    reranker = CachedReranker(cache, MaxSimReranker(embedder), top_n=CHUNKS)
+    found = {"query": RunnablePassthrough(), "documents": retriever} | _stage(reranker)
     model = chat_model(endpoint, cache=LLMCache(cache))
-    context = itemgetter("question") | retriever | _joined
+    context = itemgetter("question") | found | _joined
     chain = RunnablePassthrough.assign(context=context) | PROMPT | model | StrOutputParser()
     return Rag(
         store=store,
         embeddings=embeddings,
+        found=found,
         nodes={"question": RunnablePassthrough()} | chain,
         chain=CachedChain(cache, chain, focus="question"),
+    )
+
+
+def _stage(reranker: CachedReranker) -> Runnable[dict[str, Any], list[Document]]:
+    return RunnableLambda(
+        lambda asked: reranker.compress_documents(asked["documents"], asked["query"]),
+        name="rerank",
     )
 
 

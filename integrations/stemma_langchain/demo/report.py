@@ -13,7 +13,7 @@ from stemma_langchain.demo.story import FIRST, SECOND, Phase, Story
 
 __all__ = ["show"]
 
-_NODES = ("answer", "call", "retrieval", "embedding")
+_NODES = ("answer", "call", "rerank", "retrieval", "embedding")
 
 
 def show(story: Story, out: Console) -> None:
@@ -61,7 +61,8 @@ def _phases(story: Story) -> Table:
 def _nodes(story: Story) -> Table:
     table = Table(
         "node", "exact", "meaning", "missed", "cold", "warm", "tokens", "seconds",
-        title="Node by node", caption="tokens and seconds are what the hits saved",
+        title="Node by node",
+        caption="tokens and seconds are what the hits saved; of reranking, pairs are counted",
     )  # fmt: skip
     for node in _NODES:
         rows = [row for row in story.stats if row["node"] == node]

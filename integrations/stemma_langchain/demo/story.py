@@ -203,7 +203,7 @@ def _rewordings(asked: Sequence[Question]) -> list[str]:
 def _edit(cache: Cache, rag: Rag, pages: Sequence[Page], cold: Phase) -> Edit:
     """Change the document that the first answer cites first, in the store and in the cache."""
     with cache.using(tenant=FIRST):
-        found = rag.store.similarity_search(cold.asked[0].question, k=1)
+        found = rag.found.invoke(cold.asked[0].question)
     document = str(found[0].metadata["source"])
     page = next(page for page in pages if page.id == document)
     old = rag.store.get(where={"source": document})["ids"]

@@ -83,6 +83,15 @@ class Watch(BaseCallbackHandler):
         """A retriever has ended."""
         self._end(run_id)
 
+    def on_chain_start(self, *_: Any, run_id: UUID, **named: Any) -> None:
+        """A chain begins; of these, only the step that reranks is a node."""
+        if named.get("name") == "rerank":
+            self._begin("rerank", run_id)
+
+    def on_chain_end(self, *_: Any, run_id: UUID, **__: Any) -> None:
+        """A chain has ended."""
+        self._end(run_id)
+
     def on_chat_model_start(self, *_: Any, run_id: UUID, **__: Any) -> None:
         """A model begins."""
         self._begin("call", run_id)

@@ -1,0 +1,50 @@
+"""The caller's own computation of a value, run inside the question's frame."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from stemma.lineage import frames
+from stemma.query import Query
+
+__all__ = ["AsyncFramed", "Framed"]
+
+
+class Framed:
+    """Runs the caller's function inside the question's frame, so that what it reads is a parent."""
+
+    def __init__(self, query: Query, function: Callable[[], Any]) -> None:
+        self._frame = query.frame
+        self._function = function
+
+    def compute(self) -> Any:
+        """Compute the value, in the calling thread."""
+        try:
+            if self._frame is None or self._frame is frames.current():
+                return self._function()
+            with frames.within(self._frame):
+                return self._function()
+        except StopIteration as error:  # it would end the steps, or be lost in a future
+            raise RuntimeError("the computation raised StopIteration") from error
+
+
+class AsyncFramed(Framed):
+    """As `Framed`, on an event loop: what it gives is awaited, or it runs in a thread."""
+
+    async def acompute(self) -> Any:
+        """Compute the value without blocking the loop."""
+        import asyncio  # noqa: PLC0415 - whoever gets here has loaded it; importing Stemma need not
+
+        called = getattr(self._function, "__call__", None)  # noqa: B004 - an object's own method
+        if inspect.iscoroutinefunction(self._function) or inspect.iscoroutinefunction(called):
+            given = self.compute()
+        else:
+            given = await asyncio.to_thread(self.compute)
+        if not inspect.isawaitable(given):
+            return given
+        if self._frame is None or self._frame is frames.current():
+            return await given
+        with frames.within(self._frame):
+            return await given

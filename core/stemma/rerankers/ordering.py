@@ -1,0 +1,87 @@
+"""Scores and the order that follows from them. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, TypeVar
+
+from stemma.errors import RerankerError
+
+__all__ = ["Order", "as_scores", "best_first", "places"]
+
+T = TypeVar("T")
+
+Order = list[list[Any]]
+"""An order of what was given, best first: for each, its place there and its score, if any."""
+
+
+def as_scores(given: Any, count: int, revision: str) -> list[float]:
+    """What a reranker gave for `count` texts, as floats. A missing score (`None`) is NaN.
+
+    Raises:
+        RerankerError: It is not one number a text.
+    """
+    try:
+        scores = [_number(one) for one in (given.tolist() if hasattr(given, "tolist") else given)]
+    except (TypeError, ValueError, OverflowError) as error:
+        raise RerankerError(
+            f"the reranker {revision!r} gave something that is not one number a text: {error}"
+        ) from error
+    if len(scores) != count:
+        raise RerankerError(
+            f"the reranker {revision!r} gave {len(scores)} scores for {count} texts; which is "
+            "whose cannot be told, so none was used or stored"
+        )
+    return scores
+
+
+def _number(given: Any) -> float:
+    if given is None:
+        return math.nan
+    if isinstance(given, (list, tuple)):
+        if len(given) != 1:
+            raise ValueError(f"{len(given)} numbers for one text; pass a function that picks one")
+        return _number(given[0])
+    if isinstance(given, (str, bytes)):
+        raise TypeError(f"a {type(given).__name__}")
+    return float(given)
+
+
+def best_first(scores: Sequence[float]) -> list[int]:
+    """The places of the scores, the highest first; equal ones in the order they came in.
+
+    What is not a finite number is no score, and comes last.
+    """
+    return sorted(
+        range(len(scores)),
+        key=lambda place: (not math.isfinite(scores[place]), -_finite(scores[place])),
+    )
+
+
+def _finite(score: float) -> float:
+    return score if math.isfinite(score) else 0.0
+
+
+def places(
+    found: Sequence[T], given: Sequence[T], *alike: Callable[[T], Hashable]
+) -> list[int] | None:
+    """Where each of what was found stands in what was given; `None` if one stands nowhere.
+
+    The same object is the same; else what is alike is, each one once, in order.
+
+    Args:
+        found: What came back from a reranker.
+        given: What it was given.
+        *alike: What two objects that stand for the same have in common, the surest first.
+    """
+    at: dict[int, int] = {}
+    for key in (id, *alike):
+        keys = {place: key(one) for place, one in enumerate(given) if place not in at.values()}
+        for number, one in enumerate(found):
+            if number not in at:
+                place = next((place for place in keys if keys[place] == key(one)), None)
+                if place is not None:
+                    at[number] = place
+                    del keys[place]
+    return [at[number] for number in range(len(found))] if len(at) == len(found) else None
