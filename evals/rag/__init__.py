@@ -16,6 +16,7 @@ from evals.measuring import Measured
 __all__ = ["PARTS", "measured", "run"]
 
 PARTS = {
+    "stream": "a fixed stream through a whole chain: embed, search, rerank",
     "embedding": "cached vectors, against CacheBackedEmbeddings and LlamaIndex's embeddings_cache",
     "utterances": "real rewordings of one intent, and the retrieval of one served for another",
     "changes": "a manual is updated under cached answers, through every hook and through none",

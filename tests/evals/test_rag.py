@@ -30,7 +30,7 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from evals import rag
 from stemma_langchain import LocalEmbeddings
 
-SMALL = {"embedding": 0.02, "edges": 0.03, "utterances": 0.05, "changes": 0.03}
+SMALL = {"embedding": 0.02, "edges": 0.03, "utterances": 0.05, "changes": 0.03, "stream": 0.005}
 
 
 def known(name):
@@ -40,7 +40,7 @@ def known(name):
         return False
 
 
-REAL = {"utterances", "changes"}  # parts with the local model
+REAL = {"stream", "utterances", "changes"}  # parts with the local model
 
 
 @pytest.fixture(
@@ -84,6 +84,23 @@ def edges(told):
         assert found["between_runs"] == found["inside"] == 0
 
 
+def stream(told):
+    assert sum(one["lists"] for one in told["lists"].values()) == told["requests"] == 40
+    assert sum(one["lists"] for one in told["lists_at_10"].values()) == told["requests"]
+    for lists in (told["lists"], told["lists_at_10"]):
+        assert {kind: lists[kind]["recall"] for kind in ("searched", "exact")} == {
+            "searched": 1,
+            "exact": 1,
+        }
+    for step, most in told["ceilings"].items():
+        assert 0 < told["saved"][step] <= most + 1e-9 < 1
+    assert told["saved"]["embeddings"] == pytest.approx(told["ceilings"]["embeddings"])
+    assert told["saved"]["pairs"] == pytest.approx(told["ceilings"]["pairs"])
+    certain = told["quality"]["certain, ranked"]
+    assert certain["ndcg with"] == pytest.approx(certain["ndcg without"], abs=5e-4)
+    assert min(told["milliseconds"].values()) > 0
+
+
 def utterances(told):
     for name in ("alone", "together"):
         found = told[name]
@@ -102,7 +119,13 @@ def changes(told):
     assert sum(one["lists"] for one in told["lists"].values()) == told["questions"]
 
 
-AGREES = {"embedding": embedding, "edges": edges, "utterances": utterances, "changes": changes}
+AGREES = {
+    "embedding": embedding,
+    "edges": edges,
+    "stream": stream,
+    "utterances": utterances,
+    "changes": changes,
+}
 
 
 def test_each_trap_catches_somebody(tmp_path):
