@@ -18,7 +18,7 @@ from stemma.errors import CodecError
 from stemma.keys import digest
 from stemma.policies.neighbours import Reuse
 
-__all__ = ["Ranking", "RankingCodec", "narrowed"]
+__all__ = ["Ranking", "RankingCodec", "narrowed", "outline"]
 
 Kind = Literal["searched", "proven", "statistical"]
 
@@ -206,6 +206,18 @@ def narrowed(payload: bytes, nearest: float) -> bytes:
     head["floor"] = max(_number(head["floor"]), nearest)
     head["rows"] = kept
     return _pack(head, _numbers(query, vectors[:kept]), parts[:kept])
+
+
+def outline(payload: bytes) -> dict[str, Any]:
+    """What a stored list says of itself, without documents and vectors: for looking at.
+
+    Raises:
+        CodecError: These bytes are no list.
+    """
+    head, query, vectors, _ = _unpack(payload)
+    if query is not None and vectors is not None:
+        head["similarities"] = [round(float(one), 4) for one in vectors @ query]
+    return {k: v for k, v in head.items() if k not in ("lengths", "query", "rows", "identity")}
 
 
 def _numbers(*arrays: Vector | Matrix | None) -> bytes:

@@ -6,6 +6,7 @@ import sqlite3
 import pytest
 
 import stemma
+from stemma.testing.searches import World
 
 
 def test_stats_tell_hits_and_misses_by_tenant_and_node(stemma_, made):
@@ -50,6 +51,22 @@ def test_question_and_value_are_shown_when_asked_for_and_their_brackets_are_no_m
     ran = stemma_("inspect", made.answer, "--db", made.path, "--text")
     assert "Until when can I cancel my order?" in ran.out
     assert "For 30 days [bold]after[/bold] buying." in ran.out
+
+
+def test_lists_and_vectors_are_shown_as_what_they_are(stemma_, tmp_path):
+    path = tmp_path / "lists.db"
+    with stemma.open(path, tenant="acme", embedder=None) as cache:
+        world = World(cache)
+        world.fill(40)
+        listed = world.retrieve(world.query())
+        vector = cache.embeddings.get_or_compute("text", lambda: [0.5, 0.25], model="m")
+    words = ("--db", path, "--text", "--json")
+    told = json.loads(stemma_("inspect", listed.stored.entry.id, *words).out)["payload"]
+    assert told["chunks"] == list(listed.value.chunks)
+    assert told["k"] == 3
+    assert told["similarities"] == sorted(told["similarities"], reverse=True)
+    told = json.loads(stemma_("inspect", vector.stored.entry.id, *words).out)["payload"]
+    assert told == [0.5, 0.25]
 
 
 def test_an_entry_as_json_has_its_fields_and_edges(stemma_, made):

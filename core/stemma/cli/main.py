@@ -15,7 +15,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Annotated, Any
 
-from stemma.errors import MissingDependency, StemmaError, UsageError
+from stemma.errors import CodecError, MissingDependency, StemmaError, UsageError
 
 try:
     import typer
@@ -27,7 +27,9 @@ except ImportError as error:  # pragma: no cover - shown by a test in a bare env
 
 from stemma.cache import Cache
 from stemma.cache import open as open_cache
+from stemma.codec import VectorCodec
 from stemma.entry import Entry
+from stemma.ranking import outline
 from stemma.stores.sqlite import SqliteStore
 
 __all__ = ["app", "main"]
@@ -130,8 +132,20 @@ def _facts(entry: Entry, *, show_text: bool) -> dict[str, Any]:
     facts["bytes"] = len(payload)
     if show_text:
         facts["focus"] = focus
-        facts["payload"] = payload.decode("utf-8", "replace")
+        facts["payload"] = _shown(entry)
     return facts
+
+
+def _shown(entry: Entry) -> Any:
+    """A value for people: lists and vectors are stored as bytes."""
+    try:
+        if entry.codec.startswith("ranking/"):
+            return outline(entry.payload)
+        if entry.codec == VectorCodec.name:
+            return VectorCodec().decode(entry.payload)
+    except CodecError as error:
+        return str(error)
+    return entry.payload.decode("utf-8", "replace")
 
 
 @app.command()
