@@ -30,7 +30,14 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from evals import rag
 from stemma_langchain import LocalEmbeddings
 
-SMALL = {"embedding": 0.02, "edges": 0.03, "utterances": 0.05, "changes": 0.03, "stream": 0.005}
+SMALL = {
+    "embedding": 0.02,
+    "edges": 0.03,
+    "utterances": 0.05,
+    "changes": 0.03,
+    "stream": 0.005,
+    "recalls": 0.005,
+}
 
 
 def known(name):
@@ -119,7 +126,17 @@ def changes(told):
     assert sum(one["lists"] for one in told["lists"].values()) == told["questions"]
 
 
+def recalls(told):
+    assert [one["dependants"] for one in told["recalls"]] == [5, 500]
+    arrivals = told["arrivals"]
+    assert (arrivals["indexed"], arrivals["retrievals"], arrivals["chunks"]) == (50, 50, 49)
+    assert 0 < arrivals["taken_back"] <= arrivals["retrievals"]
+    assert arrivals["bytes_a_retrieval"] > 32 * 384 * 2
+    assert min(arrivals["seconds"], arrivals["seconds_of_the_first"]) > 0
+
+
 AGREES = {
+    "recalls": recalls,
     "embedding": embedding,
     "edges": edges,
     "stream": stream,
