@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from stemma_langchain.chain import CachedChain
+    from stemma_langchain.chat_model import CachedChatModel
     from stemma_langchain.corpus import WatchedRecordManager, WatchedVectorStore
+    from stemma_langchain.embedding_store import EmbeddingByteStore
     from stemma_langchain.embeddings import CachedEmbeddings, LocalEmbeddings
     from stemma_langchain.llm_cache import LLMCache
     from stemma_langchain.reranker import CachedReranker
@@ -27,9 +29,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CachedChain",
+    "CachedChatModel",
     "CachedEmbeddings",
     "CachedReranker",
     "CachedRetriever",
+    "EmbeddingByteStore",
     "LLMCache",
     "LocalEmbeddings",
     "WatchedRecordManager",
@@ -38,9 +42,11 @@ __all__ = [
 
 _FACES = {
     "CachedChain": "stemma_langchain.chain",
+    "CachedChatModel": "stemma_langchain.chat_model",
     "CachedEmbeddings": "stemma_langchain.embeddings",
     "CachedReranker": "stemma_langchain.reranker",
     "CachedRetriever": "stemma_langchain.retriever",
+    "EmbeddingByteStore": "stemma_langchain.embedding_store",
     "LLMCache": "stemma_langchain.llm_cache",
     "LocalEmbeddings": "stemma_langchain.embeddings",
     "WatchedRecordManager": "stemma_langchain.corpus",

@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from langchain_core.load import dumps
+from langchain_core.messages import BaseMessage
+
 from stemma import canonical
+from stemma.policies.focus import split
 
 __all__ = [
     "NOISE",
@@ -24,6 +28,7 @@ __all__ = [
     "plain_prompt",
     "read_model",
     "read_prompt",
+    "written",
 ]
 
 NOISE = ("id", "usage_metadata", "response_metadata")
@@ -33,6 +38,10 @@ Besides them: ids of content blocks, and the tool call ids, which are numbered i
 """
 
 _MESSAGES = '[{"lc"'
+
+_NOT_WRITTEN = '"type": "not_implemented"'
+"""What LangChain writes for an object that it cannot write, beside the object's `repr`."""
+
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
 
@@ -92,7 +101,7 @@ class Turns:
         said = self._last_said()
         focus: str | None = None
         if said is not None:
-            before, focus, after = _split(said, question, sources)
+            before, focus, after = split(said, question, sources)
             if focus is not None:
                 messages[-1]["content"] = {"$focus": [before, after]}
         return Prompt(b"m" + _encoded([self._kinds, messages]), focus, texts)
@@ -103,6 +112,20 @@ class Turns:
             return None
         said = self._messages[-1].get("content")
         return said if type(said) is str else None
+
+
+def written(messages: Sequence[BaseMessage]) -> str | None:
+    """Messages as LangChain writes them for its cache; `None` if they cannot be written."""
+    try:
+        prompt = dumps(
+            [
+                message if message.id is None else message.model_copy(update={"id": None})
+                for message in messages
+            ]
+        )
+    except (ValueError, TypeError, RecursionError):
+        return None
+    return None if _NOT_WRITTEN in prompt else prompt
 
 
 def is_chat(prompt: str) -> bool:
@@ -144,19 +167,9 @@ def read_prompt(prompt: str, question: str | None, sources: Iterable[str] = ()) 
 
 
 def _of_text(prompt: str, question: str | None, sources: Iterable[str]) -> Prompt:
-    before, focus, after = _split(prompt, question, sources)
+    before, focus, after = split(prompt, question, sources)
     exact = b"t" + canonical([prompt if focus is None else "", before, after]).encode("ascii")
     return Prompt(exact, focus, (prompt,))
-
-
-def _split(said: str, question: str | None, sources: Iterable[str]) -> tuple[str, str | None, str]:
-    if question is not None and question.strip() != "":
-        before, found, after = said.partition(question)
-        if found and question not in after:
-            return before, question, after
-    if any(text and text in said for text in sources):
-        return "", None, ""
-    return "", said, ""
 
 
 def _items(prompt: str) -> list[dict[str, Any]] | None:

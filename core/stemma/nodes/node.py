@@ -54,6 +54,7 @@ class Asked:
         tags: Tags to add to those of the surroundings.
         scope_key: Something hashable that stands for `scope`, so that its digest need not be
             computed anew at each call; `None` where there is nothing that stands for all of it.
+        pool: The pool it is looked for and stored in, instead of among the tenant's own.
         search: The vector search behind it, where a list found for another query may serve it.
     """
 
@@ -64,6 +65,7 @@ class Asked:
     life: float | None = None
     tags: tuple[str, ...] = ()
     scope_key: Hashable | None = None
+    pool: str | None = None
     search: Search | None = None
 
 
@@ -183,9 +185,9 @@ class NodeCache(Generic[Q, P]):
         current = frame if frame is not None else frames.current()
         tenant, context = self._surroundings.context(current)
         known = KnownScope(asked.scope, asked.scope_key, asked.request.meaning)
-        scope = self._scope(known, tenant, context, None)
+        scope = self._scope(known, tenant, context, asked.pool)
         pools: tuple[tuple[Scope, Key], ...] = ()
-        if context.pool is not None:
+        if context.pool is not None and context.pool != asked.pool:
             pool = self._scope(known, tenant, context, context.pool)
             pools = ((pool, asked.request.key(pool)),)
         return Query(
@@ -322,6 +324,7 @@ class NodeCache(Generic[Q, P]):
         asked: Asked,
         compute: Callable[[], Any],
         *,
+        frame: Frame | None = None,
         admit: Admit | None = None,
         priced: Priced | None = None,
         lasting: Lasting | None = None,
@@ -331,11 +334,12 @@ class NodeCache(Generic[Q, P]):
         Args:
             asked: The question.
             compute: What to do on a miss.
+            frame: Whose reads are parents of the value; by default the current one's.
             admit: Called with the value; gives `None`, or the reason for not storing it.
             priced: Called before the value is stored; by default a hit saves the time it took.
             lasting: Called with the value; gives how long it lives at most, seconds, or `None`.
         """
-        query = self.resolve(asked)
+        query = self.resolve(asked, frame=frame)
         if isinstance(query, Miss):
             return Served(value=compute(), outcome=query)
         return self._serve(query, compute, Terms(admit=admit, priced=priced, lasting=lasting))
@@ -345,12 +349,13 @@ class NodeCache(Generic[Q, P]):
         asked: Asked,
         compute: Compute,
         *,
+        frame: Frame | None = None,
         admit: Admit | None = None,
         priced: Priced | None = None,
         lasting: Lasting | None = None,
     ) -> Served:
         """As `serve`."""
-        query = self.resolve(asked)
+        query = self.resolve(asked, frame=frame)
         if isinstance(query, Miss):
             value = compute()
             return Served(value=await value if inspect.isawaitable(value) else value, outcome=query)
