@@ -88,7 +88,7 @@ def _recalled(file: Path, count: int) -> float:
                 return cache.answers.ticket(_question(number))
 
         direct = count - count // 10
-        for batch in in_batches(count):
+        for batch in (*in_batches(direct), *in_batches(count, direct)):
             cache.answers.put_all([(ticket(one), f"answer {one}") for one in batch])
         began = time.perf_counter()
         receipt = cache.recall(source="the document")
