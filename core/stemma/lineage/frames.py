@@ -32,6 +32,7 @@ __all__ = [
     "current",
     "enter",
     "entered",
+    "inside",
     "lane",
     "marks",
     "register",
@@ -208,11 +209,24 @@ class Frame:
             self.root.tree.append(item)
 
     def read_sources(
-        self, sources: Iterable[tuple[Source, str]], read_at: Mapping[int, int]
+        self,
+        sources: Iterable[tuple[Source, str]],
+        read_at: Mapping[int, int],
+        *,
+        unless_known: bool = False,
     ) -> None:
-        """Note documents that came from outside the cache, each with its text."""
+        """Note documents that came from outside the cache, each with its text.
+
+        Args:
+            sources: The documents as sources, with their texts.
+            read_at: The sequence numbers known before they were read.
+            unless_known: Only those of whose chunks nothing was noted: who noted them knew more.
+        """
+        noted = (read.source for read in self.visible()) if unless_known else ()
+        known = {(source.chunk, source.content) for source in noted if source is not None}
         for source, text in sources:
-            self.read(Read("source", source.chunk, read_at, source=source, said=text))
+            if (source.chunk, source.content) not in known:
+                self.read(Read("source", source.chunk, read_at, source=source, said=text))
 
     def spend(self, tokens: int, seconds: float = 0.0) -> None:
         """Note what a model call in this frame cost, here and in the frames above."""
@@ -247,6 +261,10 @@ class Frame:
                 if not _apart(item.batch, child.batch):
                     yield item
             child, above = above, above.parent
+
+    def source_texts(self) -> Iterator[str]:
+        """The texts of the documents among what is visible."""
+        return (read.text for read in self.visible() if read.kind == "source")
 
     def trace(self, ledger: int, prompt: Iterable[str], own: str, said: str = "") -> Traced:
         """The lineage of a value stored now in one ledger.
@@ -355,6 +373,17 @@ def current() -> Frame | None:
 def enter(frame: Frame | None) -> None:
     """Make a frame the current one for what follows in this context (it ends by being closed)."""
     _current.set(frame)
+
+
+def inside(frame: Frame) -> Frame:
+    """The innermost hop that the user's own code has open inside a run's frame, or the frame."""
+    found: Frame | None = None
+    one = current()
+    while one is not None and one is not frame:
+        if found is None and not one.of_run:
+            found = one
+        one = one.parent
+    return frame if one is None or found is None else found
 
 
 @contextmanager
