@@ -40,6 +40,7 @@ from stemma.lineage import frames
 from stemma.lineage.frames import Frame
 from stemma.lineage.tree import FamilyTree
 from stemma.nodes.node import Asked, KnownScope
+from stemma.nodes.rerank import Ranked, Reranking
 from stemma.outcome import REASONS, Hit, Miss, Recall, Recalled, Stored, Ticket
 from stemma.policies.life import LifePolicy
 from stemma.policies.neighbours import unit
@@ -92,12 +93,14 @@ __all__ = [
     "NodeStats",
     "Policy",
     "Query",
+    "Ranked",
     "Ranking",
     "RankingCodec",
     "Recall",
     "Recalled",
     "Request",
     "RerankerError",
+    "Reranking",
     "SchemaTooNew",
     "Scope",
     "Search",

@@ -32,7 +32,7 @@ from stemma.nodes.call import call
 from stemma.nodes.embedding_cache import EmbeddingCache
 from stemma.nodes.hop import hop
 from stemma.nodes.node import NodeCache
-from stemma.nodes.rerank import RerankCache, rerank
+from stemma.nodes.rerank import RerankCache
 from stemma.nodes.retrieval import retrieval
 from stemma.opening import Options, embedder_of, leases_of, store_of
 from stemma.outcome import Recall
@@ -147,7 +147,7 @@ class Cache:
         self.retrievals = NodeCache("retrieval", retrieval, self)
         self.hops = NodeCache("hop", hop, self)
         self.embeddings = EmbeddingCache(self)
-        self.reranks = RerankCache("rerank", rerank, self, traced=False)
+        self.reranks = RerankCache(self)
         self._finalizer = weakref.finalize(self, _close, parts)
         self._name = secrets.token_hex(16)  # by which a pickle finds it again in its own process
         _live[self._name] = self

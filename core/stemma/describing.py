@@ -46,6 +46,7 @@ __all__ = [
     "Described",
     "LiveWalk",
     "RemembersConversations",
+    "SameAs",
     "ask",
     "is_plain",
     "name_for_now",
@@ -88,6 +89,13 @@ class Described:
 
 class RemembersConversations:
     """Stands for what answers by what was said before; has no key."""
+
+
+@dataclass(frozen=True, slots=True)
+class SameAs:
+    """As `stemma_identity`: for whatever changes nothing of what it wraps, and is taken for it."""
+
+    other: Any
 
 
 def own_identity(thing: Any) -> Any:
@@ -187,6 +195,8 @@ class LiveWalk:
         if isinstance(thing, _PLAIN):
             return thing
         if (own := own_identity(thing)) is not None:
+            if isinstance(own, SameAs):
+                return self.describe(own.other)
             return {"identity": [name_of(type(thing)), own]}
         if self.remembers(thing):
             return RemembersConversations()

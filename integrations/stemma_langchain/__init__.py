@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from stemma_langchain.chain import CachedChain
+    from stemma_langchain.chat_model import CachedChatModel
     from stemma_langchain.corpus import WatchedRecordManager, WatchedVectorStore
     from stemma_langchain.embedding_store import EmbeddingByteStore
     from stemma_langchain.embeddings import CachedEmbeddings, LocalEmbeddings
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CachedChain",
+    "CachedChatModel",
     "CachedEmbeddings",
     "CachedReranker",
     "CachedRetriever",
@@ -40,6 +42,7 @@ __all__ = [
 
 _FACES = {
     "CachedChain": "stemma_langchain.chain",
+    "CachedChatModel": "stemma_langchain.chat_model",
     "CachedEmbeddings": "stemma_langchain.embeddings",
     "CachedReranker": "stemma_langchain.reranker",
     "CachedRetriever": "stemma_langchain.retriever",

@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from langchain_core.documents import Document
-from langchain_core.load import dumps
 from langchain_core.messages import BaseMessage
 from langchain_core.prompt_values import PromptValue, StringPromptValue
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from stemma_langchain.prompts import Turns
+from stemma_langchain.prompts import Turns, written
 
 __all__ = ["Question", "configured", "key_form", "read_input"]
 
@@ -115,17 +114,13 @@ def _all_messages(values: Sequence[Any]) -> bool:
 
 
 def _last_turn(kind: str, messages: Sequence[BaseMessage]) -> tuple[str | None, Any]:
-    written = dumps(list(messages))
-    if _NOT_WRITTEN in written:
+    prompt = written(messages)
+    if prompt is None:
         return None, [kind, list(messages)]
-    prompt = Turns(written).read(None)
-    return prompt.focus, [kind, prompt.exact]
+    read = Turns(prompt).read(None)
+    return read.focus, [kind, read.exact]
 
 
 def _turns(messages: Sequence[BaseMessage]) -> Any:
     focus, exact = _last_turn("turns", messages)
     return [exact, focus]
-
-
-_NOT_WRITTEN = '"type": "not_implemented"'
-"""What LangChain writes for an object that it cannot write, beside the object's `repr`."""

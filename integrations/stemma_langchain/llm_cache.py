@@ -5,37 +5,31 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from langchain_core.caches import RETURN_VAL_TYPE, BaseCache
-from langchain_core.messages import AIMessage
-from langchain_core.outputs import ChatGeneration, Generation
+from langchain_core.outputs import Generation
 
 from stemma import (
-    Asked,
     Cache,
-    Cost,
     Frame,
     Hit,
     KnownScope,
     Miss,
     Query,
-    Request,
     Ticket,
     UsageError,
-    count_tokens,
     forking,
     frames,
 )
+from stemma_langchain.asking import Sampling, ask
 from stemma_langchain.calls import Live, take_pending, waiting_calls
 from stemma_langchain.codec import CODEC
 from stemma_langchain.prompts import ModelString, Turns, is_chat, plain_prompt, read_model
-from stemma_langchain.replies import mark_message, refused, spent
+from stemma_langchain.replies import call_cost, handed_out, refused
 from stemma_langchain.runs import runs
 
-__all__ = ["LLMCache", "Sampling"]
-
-Sampling = Literal["exact", "never", "meaning"]
+__all__ = ["LLMCache"]
 
 SAME = 256
 """Equal calls under way that are remembered."""
@@ -108,14 +102,14 @@ class LLMCache(BaseCache):
         """Store generations, if they may be."""
         ticket = self._ticket(prompt, llm_string, return_val)
         if ticket is not None:
-            cost = _cost(self.cache, ticket, return_val)
+            cost = call_cost(self.cache, ticket, return_val)
             self.cache.calls.put(ticket, list(return_val), cost=cost)
 
     async def aupdate(self, prompt: str, llm_string: str, return_val: RETURN_VAL_TYPE) -> None:
         """As `update`."""
         ticket = self._ticket(prompt, llm_string, return_val)
         if ticket is not None:
-            cost = _cost(self.cache, ticket, return_val)
+            cost = call_cost(self.cache, ticket, return_val)
             await self.cache.calls.aput(ticket, list(return_val), cost=cost)
 
     def ticket(self, prompt: str, llm_string: str) -> Ticket | None:
@@ -169,7 +163,7 @@ class LLMCache(BaseCache):
         if hit is None:
             return None
         waiting.clear()
-        return _handed_out(hit)
+        return handed_out(hit)
 
     def _scope(self, model: ModelString, llm_string: str, live: Live) -> KnownScope:
         """Everything that LangChain says of the model is in the scope."""
@@ -192,19 +186,8 @@ class LLMCache(BaseCache):
             frame = made
         else:
             frame = frames.current() if chat else runs.here()
-        question = frame.focus if frame is not None else None
-        read = turns.read(question, () if frame is None else frame.source_texts())
         known = self._scope(model, llm_string, pending.live if pending is not None else ())
-        asked = Asked(
-            scope=known.fields,
-            request=Request(
-                encoded=read.exact, whole=turns.whole, focus=read.focus, meaning=known.meaning
-            ),
-            codec=CODEC,
-            prompt=read.texts,
-            life=self.life,
-            scope_key=known.key,
-        )
+        asked = ask(turns, known, frame, self.life)
         query = self.cache.calls.resolve(asked, frame=frame)
         return None if isinstance(query, Miss) else query
 
@@ -218,7 +201,7 @@ class LLMCache(BaseCache):
 
     def _answer(self, prompt: str, llm_string: str, outcome: Hit | Miss) -> list[Generation] | None:
         if isinstance(outcome, Hit):
-            return _handed_out(outcome)
+            return handed_out(outcome)
         if outcome.ticket is not None:
             self._remember(prompt, llm_string, outcome.ticket)
         return None
@@ -284,23 +267,3 @@ def _late_ticket(cache: Cache, query: Query) -> Ticket:
     parts = cache.engine.parts
     began = query.frame.began.get(parts.number, 0) if query.frame is not None else 0
     return Ticket(query=query, sequence=began, started=parts.clock.monotonic())
-
-
-def _handed_out(hit: Hit) -> list[Generation]:
-    """A hit's generations, with the note of the hit on each message."""
-    generations: list[Generation] = hit.value
-    note = hit.note()
-    for generation in generations:
-        if isinstance(generation, ChatGeneration) and isinstance(generation.message, AIMessage):
-            mark_message(generation.message, note)
-    return generations
-
-
-def _cost(cache: Cache, ticket: Ticket, generations: RETURN_VAL_TYPE) -> Cost:
-    """What a hit will save: the usage that the provider reports, else counted from the texts."""
-    seconds = cache.engine.parts.clock.monotonic() - ticket.started
-    reported = spent(generations)
-    if reported:
-        return Cost(tokens=reported, seconds=seconds)
-    texts = [*ticket.query.prompt, *(generation.text for generation in generations)]
-    return Cost(tokens=sum(count_tokens(text).tokens for text in texts), seconds=seconds)

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from langchain_core.load import dumps
+from langchain_core.messages import BaseMessage
 
 from stemma import canonical
 from stemma.policies.focus import split
@@ -25,6 +28,7 @@ __all__ = [
     "plain_prompt",
     "read_model",
     "read_prompt",
+    "written",
 ]
 
 NOISE = ("id", "usage_metadata", "response_metadata")
@@ -34,6 +38,10 @@ Besides them: ids of content blocks, and the tool call ids, which are numbered i
 """
 
 _MESSAGES = '[{"lc"'
+
+_NOT_WRITTEN = '"type": "not_implemented"'
+"""What LangChain writes for an object that it cannot write, beside the object's `repr`."""
+
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
 
@@ -104,6 +112,20 @@ class Turns:
             return None
         said = self._messages[-1].get("content")
         return said if type(said) is str else None
+
+
+def written(messages: Sequence[BaseMessage]) -> str | None:
+    """Messages as LangChain writes them for its cache; `None` if they cannot be written."""
+    try:
+        prompt = dumps(
+            [
+                message if message.id is None else message.model_copy(update={"id": None})
+                for message in messages
+            ]
+        )
+    except (ValueError, TypeError, RecursionError):
+        return None
+    return None if _NOT_WRITTEN in prompt else prompt
 
 
 def is_chat(prompt: str) -> bool:

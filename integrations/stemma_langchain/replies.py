@@ -10,10 +10,20 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGeneration, Generation
 
+from stemma import Cache, Cost, Hit, Ticket, count_tokens
 from stemma.policies.admission import finish_reason, refusal
 from stemma_langchain.codec import NOTE, message_text
 
-__all__ = ["mark", "mark_message", "refused", "refused_message", "refused_output", "spent"]
+__all__ = [
+    "call_cost",
+    "handed_out",
+    "mark",
+    "mark_message",
+    "refused",
+    "refused_message",
+    "refused_output",
+    "spent",
+]
 
 _ANSWERS = ("answer", "output", "output_text", "result", "text")
 """Keys under which chains give the answer itself beside other things."""
@@ -73,6 +83,26 @@ def spent(generations: Iterable[Generation]) -> int:
             usage = getattr(generation.message, "usage_metadata", None)
             reported = max(reported, int(usage.get("total_tokens") or 0)) if usage else reported
     return reported
+
+
+def call_cost(cache: Cache, ticket: Ticket, generations: Sequence[Generation]) -> Cost:
+    """What a hit will save: the usage that the provider reports, else counted from the texts."""
+    seconds = cache.engine.parts.clock.monotonic() - ticket.started
+    reported = spent(generations)
+    if reported:
+        return Cost(tokens=reported, seconds=seconds)
+    texts = [*ticket.query.prompt, *(generation.text for generation in generations)]
+    return Cost(tokens=sum(count_tokens(text).tokens for text in texts), seconds=seconds)
+
+
+def handed_out(hit: Hit) -> list[Generation]:
+    """A model call's generations from a hit, with the note of the hit on each message."""
+    generations: list[Generation] = hit.value
+    note = hit.note()
+    for generation in generations:
+        if isinstance(generation, ChatGeneration) and isinstance(generation.message, AIMessage):
+            mark_message(generation.message, note)
+    return generations
 
 
 def mark(value: Any, note: dict[str, Any]) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -11,18 +10,11 @@ from langchain_core.cross_encoders import BaseCrossEncoder
 from langchain_core.documents import BaseDocumentCompressor, Document
 from pydantic import ConfigDict, Field, PrivateAttr
 
-from stemma import Cache, Hit, Served, UnkeyableValue, UsageError, digest, frames
-from stemma.rerankers import Reranker, as_reranker, best_first
+from stemma import Cache, Ranked, Reranking, UnkeyableValue, UsageError, digest, frames
+from stemma.rerankers import Foreign, PairScores, Reranker, as_reranker
 from stemma_langchain.codec import NOTE, document_text
 from stemma_langchain.fingerprint import describe, describe_chain
-from stemma_langchain.reranking import (
-    Compressing,
-    Foreign,
-    PairScores,
-    Unscored,
-    with_metadata,
-    within_run,
-)
+from stemma_langchain.reranking import Compressing, uncut, with_metadata, within_run
 from stemma_langchain.runs import runs
 from stemma_langchain.sources import documents_as_sources
 
@@ -74,7 +66,6 @@ class CachedReranker(BaseDocumentCompressor):
     life: float | None = Field(default=None, gt=0)
 
     _reranker: Reranker | None = PrivateAttr(default=None)
-    _unscored: bool = PrivateAttr(default=False)
 
     def __init__(self, cache: Cache, inner: Any, **named: Any) -> None:
         super().__init__(**{"cache": cache, "inner": inner, **named})
@@ -96,22 +87,11 @@ class CachedReranker(BaseDocumentCompressor):
     ) -> list[Document]:
         """The documents, best first; at most `top_n` of them."""
         given, marks = list(documents), self._begin(callbacks)
-        texts = [self.text(one) for one in given]
         if not given:
             return []
-        asked = self._asked(query, callbacks)
         with within_run(callbacks):
-            scorer = self._scorer(asked, dict(zip(texts, given, strict=True)))
-            if scorer is not None:
-                try:
-                    scored = self.cache.reranks.score(query, texts, scorer, life=self.life)
-                    return self._noted(self._by_score(given, scored, top_n), marks)
-                except Unscored:
-                    self._say_unscored()
-            listed = self.cache.reranks.rank(
-                query, texts, lambda: asked.compress(given), life=self.life, **self._list()
-            )
-            return self._noted(self._by_list(given, listed, top_n), marks)
+            order = self.cache.reranks.order(self._asked(given, query, callbacks))
+            return self._noted(self._ordered(given, order, top_n), marks)
 
     async def acompress_documents(
         self,
@@ -123,31 +103,16 @@ class CachedReranker(BaseDocumentCompressor):
     ) -> list[Document]:
         """As `compress_documents`."""
         given, marks = list(documents), self._begin(callbacks)
-        texts = [self.text(one) for one in given]
         if not given:
             return []
-        asked = self._asked(query, callbacks)
-
-        async def compress() -> Any:
-            return await asked.acompress(given)
-
         with within_run(callbacks):
-            scorer = self._scorer(asked, dict(zip(texts, given, strict=True)))
-            if scorer is not None:
-                try:
-                    scored = await self.cache.reranks.ascore(query, texts, scorer, life=self.life)
-                    return self._noted(self._by_score(given, scored, top_n), marks)
-                except Unscored:
-                    self._say_unscored()
-            listed = await self.cache.reranks.arank(
-                query, texts, compress, life=self.life, **self._list()
-            )
-            return self._noted(self._by_list(given, listed, top_n), marks)
+            order = await self.cache.reranks.aorder(self._asked(given, query, callbacks))
+            return self._noted(self._ordered(given, order, top_n), marks)
 
     @property
     def stemma_identity(self) -> Any:
         """What a chain around it is told of it."""
-        inner = self._reranker.revision if self._reranker is not None else self._list()
+        inner = self._reranker.revision if self._reranker is not None else self._named()
         return {
             "reranker": inner,
             "pairwise": self.pairwise,
@@ -163,39 +128,39 @@ class CachedReranker(BaseDocumentCompressor):
             runs.noted(run)
         return frames.marks()
 
-    def _asked(self, query: str, callbacks: Callbacks) -> Compressing:
-        return Compressing(
-            inner=self.inner, query=query, callbacks=callbacks, score_key=self.score_key
+    def _asked(self, given: list[Document], query: str, callbacks: Callbacks) -> Reranking:
+        texts = [self.text(one) for one in given]
+        if self._reranker is not None:
+            return Reranking(query=query, texts=texts, reranker=self._reranker, life=self.life)
+        whole = Compressing(self.inner, query, given, callbacks=callbacks, score_key=self.score_key)
+        revision = self._revision() if self.pairwise else None
+        pairs = None if revision is None else PairScores(whole, texts, revision=revision)
+        return Reranking(
+            query=query,
+            texts=texts,
+            reranker=pairs,
+            whole=whole,
+            named=self._named,
+            life=self.life,
         )
 
-    def _scorer(self, asked: Compressing, by_text: Mapping[str, Document]) -> Reranker | None:
-        """What scores pair by pair; `None` where the list is scored as a whole."""
-        if self._reranker is not None or not self.pairwise or self._unscored:
-            return self._reranker
-        revision = self.model
-        if revision is None:
-            try:
-                said = digest("reranker/1", describe(asked.wide(0).inner))
-            except UnkeyableValue:
-                return None  # nor has the whole list a key: it is computed, and that is said
-            revision = f"{type(self.inner).__name__}@{said[:12]}"
-        return PairScores(asked, by_text, revision=revision)
-
-    def _list(self) -> dict[str, Any]:
-        """What the whole list is keyed by, besides the query and the texts."""
+    def _revision(self) -> str | None:
+        """What names a compressor that scores pairs; `None`: nor has the whole list a key."""
         if self.model is not None:
-            return {"model": self.model, "parameters": getattr(self.inner, "top_n", None)}
-        described = describe_chain(self.inner)
-        named = described.model if described.model != "" else type(self.inner).__name__
-        return {"model": named, "parameters": described.value}
+            return self.model
+        try:
+            said = digest("reranker/1", describe(uncut(self.inner, 0)))
+        except UnkeyableValue:
+            return None
+        return f"{type(self.inner).__name__}@{said[:12]}"
 
-    def _say_unscored(self) -> None:
-        self._unscored = True
-        self.cache.reranks.warn_once(
-            f"unscored {self.score_key}",
-            f"a {type(self.inner).__name__} left documents without a score under "
-            f"metadata[{self.score_key!r}]; its lists are cached as a whole from now on",
-        )
+    def _named(self) -> tuple[str, Any]:
+        """The compressor's name, and what else shapes its order."""
+        if self.model is not None:
+            return self.model, getattr(self.inner, "top_n", None)
+        described = describe_chain(self.inner)
+        model = described.model if described.model != "" else type(self.inner).__name__
+        return model, described.value
 
     def _most(self, top_n: int | None) -> int | None:
         """How many documents to give back: as the call says, else this, else the compressor."""
@@ -203,35 +168,29 @@ class CachedReranker(BaseDocumentCompressor):
         own = inner if isinstance(self.inner, BaseDocumentCompressor) else None
         return next((most for most in (top_n, self.top_n, own) if most is not None), None)
 
-    def _by_score(
-        self, given: Sequence[Document], scored: Sequence[Served], top_n: int | None
+    def _ordered(
+        self, given: Sequence[Document], order: list[Ranked] | Foreign, top_n: int | None
     ) -> list[Document]:
-        order = best_first([one.value for one in scored])[: self._most(top_n)]
-        return [self._given(given[p], scored[p].value, _note(scored[p])) for p in order]
+        most = self._most(top_n)
+        if isinstance(order, Foreign):
+            return order.items[:most]
+        return [self._marked(given[one.place], one) for one in order[:most]]
 
-    def _by_list(
-        self, given: Sequence[Document], listed: Served, top_n: int | None
-    ) -> list[Document]:
-        if isinstance(listed.value, Foreign):
-            return listed.value.documents[: self._most(top_n)]
-        note = _note(listed, list="whole")
-        ranking = listed.value[: self._most(top_n)]
-        return [self._given(given[place], score, note) for place, score in ranking]
-
-    def _given(self, document: Document, score: float | None, note: dict[str, Any]) -> Document:
+    def _marked(self, document: Document, ranked: Ranked) -> Document:
         """A copy of a document that went in, with its score and the note of a hit."""
-        is_score = score is not None and math.isfinite(score)
-        return with_metadata(document, {**({self.score_key: score} if is_score else {}), **note})
+        more: dict[str, Any] = {}
+        if ranked.score is not None:
+            more[self.score_key] = ranked.score
+        if ranked.hit is not None:
+            more[NOTE] = ranked.note()
+        return with_metadata(document, more)
 
     def _noted(self, documents: list[Document], marks: Mapping[int, int]) -> list[Document]:
         """Those not noted yet are sources: a retriever that gave them knows more of them."""
         frame = frames.current()
         if frame is not None:
-            sources = [read.source for read in frame.visible() if read.source is not None]
-            known = {(source.chunk, source.content) for source in sources}
             found = documents_as_sources(documents, source_key=self.source_key)
-            new = [one for one in found if (one[0].chunk, one[0].content) not in known]
-            frame.read_sources(new, marks)
+            frame.read_sources(found, marks, unless_known=True)
         return documents
 
 
@@ -240,9 +199,3 @@ def _cross_encoder(inner: Any, *, sure: bool) -> BaseCrossEncoder | None:
     known = sure or type(inner).__name__ == "CrossEncoderReranker"
     model = getattr(inner, "model", None)
     return model if known and isinstance(model, BaseCrossEncoder) else None
-
-
-def _note(served: Served, **more: Any) -> dict[str, Any]:
-    if not isinstance(served.outcome, Hit):
-        return {}
-    return {NOTE: {**served.outcome.note(), **more}}

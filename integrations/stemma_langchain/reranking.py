@@ -1,143 +1,96 @@
-"""One call of a reranker over documents: what it is given, and what comes back."""
+"""A document compressor as a reranker of one list, and the run that it is called in."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
 from typing import Any
 
 from langchain_core.callbacks import Callbacks
 from langchain_core.documents import BaseDocumentCompressor, Document
 
 from stemma import Frame, frames
-from stemma.rerankers import Order, places
+from stemma.rerankers import Foreign, Order, places
 from stemma_langchain.runs import named_tenant, runs
 
-__all__ = ["Compressing", "Foreign", "PairScores", "Unscored", "with_metadata", "within_run"]
+__all__ = ["Compressing", "uncut", "with_metadata", "within_run"]
 
 
-class Unscored(Exception):
-    """A compressor that was to score pair by pair has left documents without a score."""
-
-
-@dataclass(frozen=True, slots=True)
-class Foreign:
-    """What a compressor gave that is not among what it was given, such as extracts."""
-
-    documents: list[Document]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Compressing:
-    """What a document compressor is asked.
+    """A document compressor as a `stemma.rerankers.ListReranker` of some documents.
+
+    It is given copies of the documents.
 
     Args:
         inner: The compressor.
         query: The query.
+        documents: The documents.
         callbacks: The callbacks of the call.
         score_key: Where in the metadata the compressor puts its scores.
     """
 
-    inner: BaseDocumentCompressor
-    query: str
-    callbacks: Callbacks
-    score_key: str
+    def __init__(
+        self,
+        inner: BaseDocumentCompressor,
+        query: str,
+        documents: Sequence[Document],
+        *,
+        callbacks: Callbacks,
+        score_key: str,
+    ) -> None:
+        self._inner = inner
+        self._query = query
+        self._documents = documents
+        self._callbacks = callbacks
+        self._score_key = score_key
 
-    def wide(self, count: int) -> Compressing:
-        """The same of a compressor that gives back so many documents, where it has such a cut."""
-        if "top_n" not in type(self.inner).model_fields:
-            return self
-        return replace(self, inner=self.inner.model_copy(update={"top_n": count}))
+    def order(self, chosen: Sequence[int], *, scored: bool) -> Order | Foreign:
+        """See `stemma.rerankers.ListReranker`."""
+        given = self._given(chosen, scored=scored)
+        inner = uncut(self._inner, len(given)) if scored else self._inner
+        found = inner.compress_documents(list(given), self._query, self._callbacks)
+        return self._order(found, given, chosen, scored=scored)
 
-    def compress(self, documents: Sequence[Document]) -> Order | Foreign:
-        """The compressor's order of copies of some documents."""
-        given = [with_metadata(one, {}) for one in documents]
-        found = self.inner.compress_documents(list(given), self.query, self.callbacks)
-        return self._order(found, given, documents)
+    async def aorder(self, chosen: Sequence[int], *, scored: bool) -> Order | Foreign:
+        """As `order`."""
+        given = self._given(chosen, scored=scored)
+        inner = uncut(self._inner, len(given)) if scored else self._inner
+        found = await inner.acompress_documents(list(given), self._query, self._callbacks)
+        return self._order(found, given, chosen, scored=scored)
 
-    async def acompress(self, documents: Sequence[Document]) -> Order | Foreign:
-        """As `compress`."""
-        given = [with_metadata(one, {}) for one in documents]
-        found = await self.inner.acompress_documents(list(given), self.query, self.callbacks)
-        return self._order(found, given, documents)
+    def _given(self, chosen: Sequence[int], *, scored: bool) -> list[Document]:
+        given = [with_metadata(self._documents[place], {}) for place in chosen]
+        if scored:  # the score of an earlier stage must not be taken for this one's
+            for one in given:
+                one.metadata.pop(self._score_key, None)
+        return given
 
     def _order(
-        self, found: Sequence[Document], given: list[Document], documents: Sequence[Document]
+        self,
+        found: Sequence[Document],
+        given: list[Document],
+        chosen: Sequence[int],
+        *,
+        scored: bool,
     ) -> Order | Foreign:
         at = places(found, given, _id_and_text, _text)  # some copy documents without their ids
         if at is None:
             return Foreign(list(found))
-        return [
-            [place, self._score(one, documents[place])]
-            for place, one in zip(at, found, strict=True)
-        ]
-
-    def _score(self, found: Document, document: Document) -> float | None:
-        """The score that the compressor gave; one that was there before is none of its own."""
-        said = found.metadata.get(self.score_key)
-        if said is None or said is document.metadata.get(self.score_key):
-            return None
-        try:
-            return float(said)
-        except (TypeError, ValueError):
-            return None
+        order: Order = []
+        for place, one in zip(at, found, strict=True):
+            document = self._documents[chosen[place]]
+            if one.page_content != document.page_content:  # the same object, with another text
+                return Foreign(list(found))
+            said, before = (d.metadata.get(self._score_key) for d in (one, document))
+            order.append([place, _number(said) if scored or said is not before else None])
+        return order
 
 
-class PairScores:
-    """A compressor that scores pair by pair, as a reranker of some documents.
-
-    Args:
-        compressing: What the compressor is asked.
-        by_text: The documents, by the text that is scored.
-        revision: What names the compressor and its version.
-    """
-
-    revision: str
-
-    def __init__(
-        self, compressing: Compressing, by_text: Mapping[str, Document], *, revision: str
-    ) -> None:
-        self._compressing = compressing
-        self._by_text = by_text
-        self.revision = revision
-
-    def score(self, query: str, texts: Sequence[str]) -> list[float]:
-        """One score a text.
-
-        Raises:
-            Unscored: The compressor has not scored all of them.
-        """
-        del query  # the compressor is asked it already
-        wide = self._compressing.wide(len(texts))
-        return _scores(wide.compress(self._documents(texts)), len(texts))
-
-    async def ascore(self, query: str, texts: Sequence[str]) -> list[float]:
-        """As `score`."""
-        del query
-        wide = self._compressing.wide(len(texts))
-        return _scores(await wide.acompress(self._documents(texts)), len(texts))
-
-    def _documents(self, texts: Sequence[str]) -> list[Document]:
-        found = [with_metadata(self._by_text[text], {}) for text in texts]
-        for one in found:
-            one.metadata.pop(self._compressing.score_key, None)
-        return found
-
-
-def _scores(ranking: Order | Foreign, count: int) -> list[float]:
-    found = {} if isinstance(ranking, Foreign) else {p: s for p, s in ranking if s is not None}
-    if len(found) != count:
-        raise Unscored
-    return [found[place] for place in range(count)]
-
-
-def _id_and_text(document: Document) -> tuple[str | None, str]:
-    return document.id, document.page_content
-
-
-def _text(document: Document) -> str:
-    return document.page_content
+def uncut(inner: BaseDocumentCompressor, count: int) -> BaseDocumentCompressor:
+    """A compressor that gives back so many documents, where it has a cut at all."""
+    if "top_n" not in type(inner).model_fields:
+        return inner
+    return inner.model_copy(update={"top_n": count})
 
 
 def with_metadata(document: Document, more: Mapping[str, Any]) -> Document:
@@ -162,6 +115,21 @@ def within_run(callbacks: Callbacks) -> Iterator[None]:
     else:
         with nullcontext() if above is None or above is current else frames.within(above):
             yield
+
+
+def _number(said: Any) -> float | None:
+    try:
+        return None if said is None else float(said)
+    except (TypeError, ValueError):
+        return None
+
+
+def _id_and_text(document: Document) -> tuple[str | None, str]:
+    return document.id, document.page_content
+
+
+def _text(document: Document) -> str:
+    return document.page_content
 
 
 def _inside(one: Frame | None, frame: Frame) -> bool:

@@ -10,7 +10,7 @@ from stemma.stores.sqlite import SqliteStore
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-WITH_THE_LOCAL_MODEL = {"README.md", "docs/embedders.md"}
+WITH_THE_LOCAL_MODEL = {"README.md", "docs/embedders.md", "docs/reranking.md"}
 
 BLOCK = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
 LINK = re.compile(r"\[[^\]\[]*\]\(([^)\s]+)\)")

@@ -277,6 +277,8 @@ def test_a_whole_list_says_so_and_may_be_cut(rerank, cache):
     rerank(reranker, documents(), QUERY)
     found = rerank(reranker, documents(), QUERY, top_n=2)
     assert shown(found) == RANKED[:2]
+    found[0].metadata["stemma"]["mine"] = 1
+    assert "mine" not in found[1].metadata["stemma"]
     assert all(one.metadata["stemma"]["list"] == "whole" for one in found)
     assert len(scored()) == 1
 
@@ -367,11 +369,15 @@ def test_a_compressor_that_leaves_some_unscored_is_cached_as_a_whole_from_then_o
     assert scored() == [TEXTS, TEXTS]
 
 
-def test_extracts_are_given_and_not_stored(rerank, cache):
+@pytest.mark.parametrize("in_place", [True, False])
+def test_extracts_are_given_and_not_stored(rerank, cache, in_place):
     class Extracts(BaseDocumentCompressor):
         def compress_documents(self, documents, query, callbacks=None):
             CALLS.append(1)
-            return [Document(one.page_content[:3], metadata=one.metadata) for one in documents]
+            found = documents if in_place else copy.deepcopy(documents)
+            for one in found:
+                one.page_content = one.page_content[:3]
+            return found
 
     reranker = CachedReranker(cache, Extracts())
     for _ in range(2):

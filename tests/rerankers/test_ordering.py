@@ -1,4 +1,4 @@
-"""Scores become an order, and what came back is found again in what was given."""
+"""Scores become an order."""
 
 import math
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stemma.errors import RerankerError
-from stemma.rerankers import best_first, places
+from stemma.rerankers import best_first
 from stemma.rerankers.ordering import as_scores
 
 NAN, INF = math.nan, math.inf
@@ -69,21 +69,3 @@ def test_anything_else_is_refused_by_the_rerankers_name(given, words):
     with pytest.raises(RerankerError, match=words) as told:
         as_scores(given, 2, "mine/7")
     assert "mine/7" in str(told.value)
-
-
-def test_what_came_back_is_found_by_identity_then_by_likeness_each_once():
-    one, two, twin = ["a"], ["b"], ["a"]
-    assert places([twin, one], [one, two, twin], str) == [2, 0]
-    assert places([["a"], ["a"]], [one, two, twin], str) == [0, 2]
-    assert places([["b"], twin], [one, two, twin], str) == [1, 2]
-    assert places([], [one], str) == []
-    assert places([["c"]], [one, two], str) is None
-    assert places([one, one], [one, two], str) is None
-
-
-def test_the_surest_likeness_is_tried_for_all_before_the_next():
-    given = [("1", "t"), ("2", "t"), ("3", "u")]
-    same_id, same_text = (lambda one: one), (lambda one: one[1])
-    assert places([(None, "t"), ("1", "t")], given, same_id, same_text) == [1, 0]
-    assert places([(None, "t"), (None, "t")], given, same_id, same_text) == [0, 1]
-    assert places([(None, "t")] * 3, given, same_id, same_text) is None

@@ -209,11 +209,24 @@ class Frame:
             self.root.tree.append(item)
 
     def read_sources(
-        self, sources: Iterable[tuple[Source, str]], read_at: Mapping[int, int]
+        self,
+        sources: Iterable[tuple[Source, str]],
+        read_at: Mapping[int, int],
+        *,
+        unless_known: bool = False,
     ) -> None:
-        """Note documents that came from outside the cache, each with its text."""
+        """Note documents that came from outside the cache, each with its text.
+
+        Args:
+            sources: The documents as sources, with their texts.
+            read_at: The sequence numbers known before they were read.
+            unless_known: Only those of whose chunks nothing was noted: who noted them knew more.
+        """
+        noted = (read.source for read in self.visible()) if unless_known else ()
+        known = {(source.chunk, source.content) for source in noted if source is not None}
         for source, text in sources:
-            self.read(Read("source", source.chunk, read_at, source=source, said=text))
+            if (source.chunk, source.content) not in known:
+                self.read(Read("source", source.chunk, read_at, source=source, said=text))
 
     def spend(self, tokens: int, seconds: float = 0.0) -> None:
         """Note what a model call in this frame cost, here and in the frames above."""

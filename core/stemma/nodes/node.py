@@ -324,6 +324,7 @@ class NodeCache(Generic[Q, P]):
         asked: Asked,
         compute: Callable[[], Any],
         *,
+        frame: Frame | None = None,
         admit: Admit | None = None,
         priced: Priced | None = None,
         lasting: Lasting | None = None,
@@ -333,11 +334,12 @@ class NodeCache(Generic[Q, P]):
         Args:
             asked: The question.
             compute: What to do on a miss.
+            frame: Whose reads are parents of the value; by default the current one's.
             admit: Called with the value; gives `None`, or the reason for not storing it.
             priced: Called before the value is stored; by default a hit saves the time it took.
             lasting: Called with the value; gives how long it lives at most, seconds, or `None`.
         """
-        query = self.resolve(asked)
+        query = self.resolve(asked, frame=frame)
         if isinstance(query, Miss):
             return Served(value=compute(), outcome=query)
         return self._serve(query, compute, Terms(admit=admit, priced=priced, lasting=lasting))
@@ -347,12 +349,13 @@ class NodeCache(Generic[Q, P]):
         asked: Asked,
         compute: Compute,
         *,
+        frame: Frame | None = None,
         admit: Admit | None = None,
         priced: Priced | None = None,
         lasting: Lasting | None = None,
     ) -> Served:
         """As `serve`."""
-        query = self.resolve(asked)
+        query = self.resolve(asked, frame=frame)
         if isinstance(query, Miss):
             value = compute()
             return Served(value=await value if inspect.isawaitable(value) else value, outcome=query)

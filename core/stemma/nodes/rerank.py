@@ -1,6 +1,6 @@
 """Rerank scores: one per query and chunk. Pure functions of content, so they have no lineage.
 
-What scores a list as a whole (a language model that is shown all of it) has no score a pair; of
+What ranks a list as a whole (a language model that is shown all of it) has no score a pair; of
 such a reranker the whole list is cached.
 """
 
@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 from stemma.engine import Served
 from stemma.entry import content_digest
 from stemma.errors import UsageError
-from stemma.nodes.node import Asked, NodeCache
+from stemma.nodes.node import Asked, NodeCache, Surroundings
+from stemma.outcome import Hit
 from stemma.request import Request
-from stemma.rerankers.ordering import as_scores
+from stemma.rerankers.lists import Foreign, ListReranker, Unscored
+from stemma.rerankers.ordering import Order, as_scores, best_first
 from stemma.rerankers.protocol import Reranker
 
-__all__ = ["RerankCache", "rerank", "whole_list"]
-
-P = ParamSpec("P")
-Q = TypeVar("Q")
+__all__ = ["Ranked", "RerankCache", "Reranking", "rerank", "whole_list"]
 
 
 def rerank(query: str, *, chunk: str, model: str, life: float | None = None) -> Asked:
@@ -66,8 +66,67 @@ def whole_list(
     )
 
 
-class RerankCache(NodeCache[Q, P]):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reranking:
+    """What a face asks for one list.
+
+    Args:
+        query: The query.
+        texts: The texts of the list, in its order.
+        reranker: What scores pair by pair; `None` where nothing does.
+        whole: What ranks the list as a whole, where pairs do not do.
+        named: Gives the name of `whole` with its revision, and what else shapes its order.
+        life: Base life of what is stored, seconds; by default as the cache's policy says.
+    """
+
+    query: str
+    texts: Sequence[str]
+    reranker: Reranker | None
+    whole: ListReranker | None = None
+    named: Callable[[], tuple[str, Any]] = lambda: ("", None)
+    life: float | None = None
+
+    def as_whole(self) -> Asked:
+        """The question for the whole list."""
+        model, parameters = self.named()
+        chunks = [content_digest(text) for text in self.texts]
+        return whole_list(
+            self.query, chunks=chunks, model=model, parameters=parameters, life=self.life
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ranked:
+    """One of a list that was reranked.
+
+    Args:
+        place: Its place in the list as it was given, from 0.
+        score: Its score, higher is closer, in the reranker's range; `None` where it has none.
+        hit: The hit, if its score or the whole order came from the cache.
+        whole: Whether the list was ranked as a whole.
+    """
+
+    place: int
+    score: float | None
+    hit: Hit | None = None
+    whole: bool = False
+
+    def note(self) -> dict[str, Any] | None:
+        """The note of the hit, if it is one: as `Hit.note`, with `"list": "whole"` where it was.
+
+        It names its node: what comes from a retriever may carry the note of that.
+        """
+        if self.hit is None:
+            return None
+        return {**self.hit.note(), "node": "rerank", **({"list": "whole"} if self.whole else {})}
+
+
+class RerankCache(NodeCache[str, ...]):
     """The cache of rerank scores: besides what every node has, for many texts at once."""
+
+    def __init__(self, surroundings: Surroundings) -> None:
+        super().__init__("rerank", rerank, surroundings, traced=False)
+        self._unscored: set[str] = set()
 
     def score(
         self, query: str, texts: Sequence[str], reranker: Reranker, *, life: float | None = None
@@ -98,51 +157,54 @@ class RerankCache(NodeCache[Q, P]):
         pairs = _Pairs(reranker, query, texts)
         return self._given(pairs, await self.aserve_all(pairs.asked(life), pairs, admit=_unfit))
 
-    def rank(
-        self,
-        query: str,
-        texts: Sequence[str],
-        compute: Callable[[], Any],
-        *,
-        model: str,
-        parameters: Any = None,
-        life: float | None = None,
-    ) -> Served:
-        """The order that a reranker gives a whole list: for what does not score pair by pair.
+    def order(self, asked: Reranking) -> list[Ranked] | Foreign:
+        """A list reranked, best first: pair by pair where it can be, else as a whole.
 
-        Args:
-            query: The query.
-            texts: The texts, in the order in which the reranker sees them.
-            compute: Gives a `Order`: `[place, score or None]` for each text that is kept, best
-                first. Anything else, an empty one, or a score that is not a finite number is
-                given as it is and not stored.
-            model: The reranker with its revision.
-            parameters: What else shapes the list.
-            life: Base life of what is stored, seconds; by default as the cache's policy says.
+        Of what ranks the list as a whole, the order is cached for the same texts in the same
+        order; an empty order, one with a score that is not a finite number, and what is not among
+        the list are given and not stored. What was to score pairs, and leaves some without a
+        score, counts as such from then on, and that is said once.
         """
-        asked = _whole(query, texts, model, parameters, life)
-        return self.serve(asked, compute, admit=partial(_unlisted, len(texts)))
+        pairs = self._pairwise(asked)
+        if pairs is not None:
+            try:
+                return _by_score(self.score(asked.query, asked.texts, pairs, life=asked.life))
+            except Unscored:
+                self._say_unscored(pairs)
+        whole = _Whole(asked)
+        return _by_list(self.serve(asked.as_whole(), whole.compute, admit=whole.refusal))
 
-    async def arank(
-        self,
-        query: str,
-        texts: Sequence[str],
-        compute: Callable[[], Awaitable[Any]] | Callable[[], Any],
-        *,
-        model: str,
-        parameters: Any = None,
-        life: float | None = None,
-    ) -> Served:
-        """As `rank`."""
-        asked = _whole(query, texts, model, parameters, life)
-        return await self.aserve(asked, compute, admit=partial(_unlisted, len(texts)))
+    async def aorder(self, asked: Reranking) -> list[Ranked] | Foreign:
+        """As `order`."""
+        pairs = self._pairwise(asked)
+        if pairs is not None:
+            try:
+                return _by_score(
+                    await self.ascore(asked.query, asked.texts, pairs, life=asked.life)
+                )
+            except Unscored:
+                self._say_unscored(pairs)
+        whole = _Whole(asked)
+        return _by_list(await self.aserve(asked.as_whole(), whole.acompute, admit=whole.refusal))
+
+    def _pairwise(self, asked: Reranking) -> Reranker | None:
+        pairs = asked.reranker
+        return None if pairs is None or pairs.revision in self._unscored else pairs
+
+    def _say_unscored(self, pairs: Reranker) -> None:
+        self._unscored.add(pairs.revision)
+        self.warn_once(
+            f"unscored {pairs.revision}",
+            f"the reranker {pairs.revision!r} left something without a score; its lists are "
+            "cached as a whole from now on",
+        )
 
     def _given(self, pairs: _Pairs, served: Sequence[Served]) -> list[Served]:
         """Each text with its own score, whatever the order and however often it occurs."""
         unfit = sum(_unfit(one.value) is not None for one in served)
         if unfit:
             self.warn_once(
-                pairs.reranker.revision,
+                f"unfit {pairs.reranker.revision}",
                 f"the reranker {pairs.reranker.revision!r} gave {unfit} of {len(served)} texts no "
                 "finite score; they rank last and are not stored",
             )
@@ -169,8 +231,9 @@ class _Pairs:
             self.acompute = partial(self._acompute, native)
 
     def asked(self, life: float | None) -> list[Asked]:
+        model = self.reranker.revision
         return [
-            rerank(self._query, chunk=content_digest(text), model=self.reranker.revision, life=life)
+            rerank(self._query, chunk=content_digest(text), model=model, life=life)
             for text in self.distinct
         ]
 
@@ -188,27 +251,54 @@ class _Pairs:
         return [self.distinct[place] for place in places]
 
 
+class _Whole:
+    """A list that is ranked as a whole."""
+
+    def __init__(self, asked: Reranking) -> None:
+        if asked.whole is None:
+            raise UsageError("nothing ranks the list: give a reranker of pairs, or of whole lists")
+        self._inner = asked.whole
+        self._places = range(len(asked.texts))
+
+    def compute(self) -> Order | Foreign:
+        return self._inner.order(self._places, scored=False)
+
+    async def acompute(self) -> Order | Foreign:
+        return await self._inner.aorder(self._places, scored=False)
+
+    def refusal(self, order: Order | Foreign) -> str | None:
+        if isinstance(order, Foreign):
+            return "what came back is not among what was given"
+        if not order:
+            return "the reranker kept nothing"
+        scores = [score for _, score in order if score is not None]
+        return next(filter(None, map(_unfit, scores)), None)
+
+
 def _unfit(score: float) -> str | None:
     return None if math.isfinite(score) else "the score is not a finite number"
 
 
-def _whole(
-    query: str, texts: Sequence[str], model: str, parameters: Any, life: float | None
-) -> Asked:
-    chunks = [content_digest(text) for text in texts]
-    return whole_list(query, chunks=chunks, model=model, parameters=parameters, life=life)
+def _by_score(served: Sequence[Served]) -> list[Ranked]:
+    scores = [one.value for one in served]
+    return [
+        Ranked(
+            place=place,
+            score=scores[place] if math.isfinite(scores[place]) else None,
+            hit=_hit(served[place]),
+        )
+        for place in best_first(scores)
+    ]
 
 
-def _unlisted(count: int, value: Any) -> str | None:
-    """Why what a listwise reranker gave is not to be stored, or `None`."""
-    if not isinstance(value, list):
-        return "what came back is not among what was given"
-    if not value:
-        return "the reranker kept nothing"
-    try:
-        kept = {range(count)[place] for place, _ in value}
-        scores = [score for _, score in value if score is not None]
-        unfit = next(filter(None, map(_unfit, scores)), None)
-    except (IndexError, TypeError, ValueError):
-        return "this is no list of places and scores"
-    return unfit if len(kept) == len(value) else "a place comes twice"
+def _by_list(served: Served) -> list[Ranked] | Foreign:
+    if isinstance(served.value, Foreign):
+        return served.value
+    return [
+        Ranked(place=place, score=score, hit=_hit(served), whole=True)
+        for place, score in served.value
+    ]
+
+
+def _hit(served: Served) -> Hit | None:
+    return served.outcome if isinstance(served.outcome, Hit) else None

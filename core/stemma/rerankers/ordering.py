@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 from stemma.errors import RerankerError
 
-__all__ = ["Order", "as_scores", "best_first", "places"]
-
-T = TypeVar("T")
+__all__ = ["Order", "as_scores", "best_first"]
 
 Order = list[list[Any]]
 """An order of what was given, best first: for each, its place there and its score, if any."""
@@ -61,27 +59,3 @@ def best_first(scores: Sequence[float]) -> list[int]:
 
 def _finite(score: float) -> float:
     return score if math.isfinite(score) else 0.0
-
-
-def places(
-    found: Sequence[T], given: Sequence[T], *alike: Callable[[T], Hashable]
-) -> list[int] | None:
-    """Where each of what was found stands in what was given; `None` if one stands nowhere.
-
-    The same object is the same; else what is alike is, each one once, in order.
-
-    Args:
-        found: What came back from a reranker.
-        given: What it was given.
-        *alike: What two objects that stand for the same have in common, the surest first.
-    """
-    at: dict[int, int] = {}
-    for key in (id, *alike):
-        keys = {place: key(one) for place, one in enumerate(given) if place not in at.values()}
-        for number, one in enumerate(found):
-            if number not in at:
-                place = next((place for place in keys if keys[place] == key(one)), None)
-                if place is not None:
-                    at[number] = place
-                    del keys[place]
-    return [at[number] for number in range(len(found))] if len(at) == len(found) else None
