@@ -14,7 +14,7 @@ Importing this package loads no framework, no model library and no client, and o
 from stemma import forking
 from stemma.cache import Cache, open  # noqa: A004 - the name users type: `stemma.open`
 from stemma.clock import Clock, SystemClock
-from stemma.codec import Codec, Encoded, Form, JsonCodec, VectorCodec
+from stemma.codec import BytesCodec, Codec, Encoded, Form, JsonCodec, VectorCodec, storable
 from stemma.embedders.protocol import Embedder, TokenEmbedder
 from stemma.engine import Served
 from stemma.entry import Cost, Edge, Entry, Lineage, Source, SourceEdge, content_digest
@@ -46,6 +46,7 @@ from stemma.policies.life import LifePolicy
 from stemma.policies.neighbours import unit
 from stemma.policies.threshold import Policy, ThresholdPolicy
 from stemma.query import Query
+from stemma.ranked import Found, ranked
 from stemma.ranking import Ranking, RankingCodec
 from stemma.request import Key, Request
 from stemma.scope import NODES, Labels, Scope
@@ -53,14 +54,17 @@ from stemma.search import Search, Searcher, candidates
 from stemma.selector import Selector
 from stemma.stats import NodeStats, Stats
 from stemma.stores.protocol import Store
+from stemma.telling import Change, Teller
 from stemma.tokens import TokenCount, count_tokens
 
 __all__ = [
     "NODES",
     "REASONS",
     "Asked",
+    "BytesCodec",
     "Cache",
     "CacheFault",
+    "Change",
     "Clock",
     "Codec",
     "CodecError",
@@ -75,6 +79,7 @@ __all__ = [
     "FamilyTree",
     "ForeignDatabase",
     "Form",
+    "Found",
     "Frame",
     "Hit",
     "JsonCodec",
@@ -111,6 +116,7 @@ __all__ = [
     "StoreUnavailable",
     "Stored",
     "SystemClock",
+    "Teller",
     "TenantRequired",
     "ThresholdPolicy",
     "Ticket",
@@ -127,6 +133,8 @@ __all__ = [
     "forking",
     "frames",
     "open",
+    "ranked",
+    "storable",
     "unit",
 ]
 

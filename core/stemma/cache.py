@@ -29,7 +29,7 @@ from stemma.lineage.frames import Frame
 from stemma.lineage.tree import FamilyTree, family_tree
 from stemma.nodes.answer import answer
 from stemma.nodes.call import call
-from stemma.nodes.embedding import embedding
+from stemma.nodes.embedding_cache import EmbeddingCache
 from stemma.nodes.hop import hop
 from stemma.nodes.node import NodeCache
 from stemma.nodes.rerank import RerankCache
@@ -146,7 +146,7 @@ class Cache:
         self.calls = NodeCache("call", call, self)
         self.retrievals = NodeCache("retrieval", retrieval, self)
         self.hops = NodeCache("hop", hop, self)
-        self.embeddings = NodeCache("embedding", embedding, self, traced=False)
+        self.embeddings = EmbeddingCache(self)
         self.reranks = RerankCache(self)
         self._finalizer = weakref.finalize(self, _close, parts)
         self._name = secrets.token_hex(16)  # by which a pickle finds it again in its own process

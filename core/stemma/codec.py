@@ -23,7 +23,16 @@ import numpy as np
 from stemma.errors import CodecError
 from stemma.keys import digest
 
-__all__ = ["MAX_PAYLOAD", "Codec", "Encoded", "Form", "JsonCodec", "VectorCodec"]
+__all__ = [
+    "MAX_PAYLOAD",
+    "BytesCodec",
+    "Codec",
+    "Encoded",
+    "Form",
+    "JsonCodec",
+    "VectorCodec",
+    "storable",
+]
 
 MAX_PAYLOAD = 16 * 1024 * 1024
 """The largest payload that is stored or read, bytes."""
@@ -229,6 +238,31 @@ def _hashable(key: Any) -> Any:
     return key
 
 
+_plain = JsonCodec("plain/1")
+
+
+def storable(values: Mapping[str, Any], *, without: str | None = None) -> dict[str, Any]:
+    """The parts of a mapping that can be stored; a provider's live objects are left out.
+
+    A pydantic model among them becomes plain values.
+
+    Args:
+        values: The mapping.
+        without: A key to leave out besides.
+    """
+    kept: dict[str, Any] = {}
+    for key, value in values.items():
+        if key == without:
+            continue
+        plain = value.model_dump(mode="json") if hasattr(value, "model_dump") else value
+        try:
+            _plain.encode(plain)
+        except CodecError:
+            continue
+        kept[key] = plain
+    return kept
+
+
 class VectorCodec:
     """Embedding vectors, as little-endian float32, or float64 where float32 would lose digits.
 
@@ -260,4 +294,28 @@ class VectorCodec:
 
     def text(self, value: Any) -> str:  # noqa: ARG002 - the protocol's signature
         """See `Codec.text`: a vector has none."""
+        return ""
+
+
+class BytesCodec:
+    """Bytes as they are."""
+
+    name = "bytes/1"
+
+    def encode(self, value: Any) -> Encoded:
+        """See `Codec.encode`."""
+        if not isinstance(value, bytes):
+            raise CodecError(f"only bytes are stored here, not {type(value).__name__}")
+        if len(value) > MAX_PAYLOAD:
+            raise CodecError(
+                f"the value takes {len(value)} bytes; at most {MAX_PAYLOAD} are stored"
+            )
+        return Encoded(bytes(value), digest("bytes/1", value))
+
+    def decode(self, payload: bytes) -> bytes:
+        """See `Codec.decode`."""
+        return bytes(payload)
+
+    def text(self, value: Any) -> str:  # noqa: ARG002 - the protocol's signature
+        """See `Codec.text`: bytes have none."""
         return ""

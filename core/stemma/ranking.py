@@ -17,6 +17,7 @@ from stemma.entry import Source, Vector
 from stemma.errors import CodecError
 from stemma.keys import digest
 from stemma.policies.neighbours import Reuse
+from stemma.policies.scores import rescored
 
 __all__ = ["Ranking", "RankingCodec", "narrowed", "outline"]
 
@@ -33,6 +34,7 @@ class Ranking:
         chunks: Their ids.
         contents: Their content hashes.
         documents: The documents themselves, or `None` where they are read again by their ids.
+        scores: What the index said of each, where it is part of what is given.
         k: How many were asked for. The list may be longer: what follows are candidates, by which
             another query is answered.
         query: The query's unit vector, shape (d,); `None` where the search is not by vectors alone.
@@ -50,6 +52,7 @@ class Ranking:
     chunks: tuple[str, ...]
     contents: tuple[str, ...] = field(repr=False)
     documents: Sequence[Any] | None = field(default=None, repr=False)
+    scores: tuple[float | None, ...] | None = field(default=None, repr=False)
     k: int
     query: Vector | None = field(default=None, repr=False)
     vectors: Matrix | None = field(default=None, repr=False)
@@ -74,26 +77,34 @@ class Ranking:
             chunks=self.chunks[:k],
             contents=self.contents[:k],
             documents=tuple(documents),
+            scores=None if self.scores is None else self.scores[:k],
             vectors=None,
         )
 
     def reused(self, asked: Vector, found: Reuse, k: int, documents: Sequence[Any]) -> Ranking:
         """The list for another query, of this one's chunks: its first k."""
         chosen = found.order[:k]
+        outside = found.similarities[k] if len(found.order) > k else -math.inf
         return replace(
             self,
             chunks=tuple(self.chunks[one] for one in chosen),
             contents=tuple(self.contents[one] for one in chosen),
             documents=tuple(documents),
+            scores=self._rescored(found.similarities[: len(chosen)]),
             k=k,
             query=asked,
             vectors=None,
             radius=found.similarities[k - 1] if len(chosen) == k else -math.inf,
-            floor=found.floor if len(chosen) == k else -math.inf,
+            floor=max(found.floor, outside),
             kind=found.kind,
             identity="",
             beyond=(),
         )
+
+    def _rescored(self, similarities: Sequence[float]) -> tuple[float | None, ...] | None:
+        if self.scores is None or self.query is None or self.vectors is None:
+            return None
+        return rescored(self.scores, (self.vectors @ self.query).tolist(), similarities)
 
 
 class _Written(Sequence[Any]):
@@ -147,6 +158,7 @@ class RankingCodec:
             "radius": _plain(value.radius),
             "floor": _plain(value.floor),
             "kind": value.kind,
+            "scores": value.scores,
             "written": value.written,
             "identity": identity,
             "lengths": [len(part) for part in parts],
@@ -165,6 +177,7 @@ class RankingCodec:
                 chunks=tuple(map(str, head["chunks"])),
                 contents=tuple(map(str, head["contents"])),
                 documents=_Written(self._documents, parts) if head["written"] else None,
+                scores=None if (scores := head.get("scores")) is None else tuple(scores),
                 k=int(head["k"]),
                 query=query,
                 vectors=vectors,
@@ -201,8 +214,9 @@ def narrowed(payload: bytes, nearest: float) -> bytes:
     if query is None or vectors is None:
         raise CodecError("a list without vectors cannot be narrowed")
     kept = max(min(head["k"], len(vectors)), int((vectors @ query >= nearest).sum()))
-    for name in ("chunks", "contents", "lengths"):
-        head[name] = head[name][:kept]
+    for name in ("chunks", "contents", "lengths", "scores"):
+        if head.get(name) is not None:
+            head[name] = head[name][:kept]
     head["floor"] = max(_number(head["floor"]), nearest)
     head["rows"] = kept
     return _pack(head, _numbers(query, vectors[:kept]), parts[:kept])

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from stemma_langchain.chain import CachedChain
     from stemma_langchain.chat_model import CachedChatModel
     from stemma_langchain.corpus import WatchedRecordManager, WatchedVectorStore
+    from stemma_langchain.embedding_store import EmbeddingByteStore
     from stemma_langchain.embeddings import CachedEmbeddings, LocalEmbeddings
     from stemma_langchain.llm_cache import LLMCache
     from stemma_langchain.reranker import CachedReranker
@@ -32,6 +33,7 @@ __all__ = [
     "CachedEmbeddings",
     "CachedReranker",
     "CachedRetriever",
+    "EmbeddingByteStore",
     "LLMCache",
     "LocalEmbeddings",
     "WatchedRecordManager",
@@ -44,6 +46,7 @@ _FACES = {
     "CachedEmbeddings": "stemma_langchain.embeddings",
     "CachedReranker": "stemma_langchain.reranker",
     "CachedRetriever": "stemma_langchain.retriever",
+    "EmbeddingByteStore": "stemma_langchain.embedding_store",
     "LLMCache": "stemma_langchain.llm_cache",
     "LocalEmbeddings": "stemma_langchain.embeddings",
     "WatchedRecordManager": "stemma_langchain.corpus",

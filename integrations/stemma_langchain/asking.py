@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Mapping
 from contextlib import suppress
 from typing import Any, Literal
 
@@ -33,7 +33,7 @@ def ask(turns: Turns, known: KnownScope, frame: Frame | None, life: float | None
         life: The base life of the reply, seconds; `None`: as the policy says.
     """
     question = frame.focus if frame is not None else None
-    read = turns.read(question, _source_texts(frame))
+    read = turns.read(question, () if frame is None else frame.source_texts())
     return Asked(
         scope=known.fields,
         request=Request(
@@ -119,8 +119,3 @@ def _frozen(value: Any) -> Hashable:
     if kind in (bool, int, float):
         return kind, repr(value)
     raise TypeError(kind)
-
-
-def _source_texts(frame: Frame | None) -> Iterator[str]:
-    if frame is not None:
-        yield from (read.text for read in frame.visible() if read.kind == "source")

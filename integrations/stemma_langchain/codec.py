@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -28,7 +28,7 @@ from langchain_core.messages.base import TextAccessor
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, Generation, GenerationChunk
 from langchain_core.prompt_values import ChatPromptValue, StringPromptValue
 
-from stemma import CodecError, Form, JsonCodec
+from stemma import Form, JsonCodec, storable
 
 __all__ = ["CODEC", "NOTE", "MessageCodec", "document_text", "fresh_id", "message_text"]
 
@@ -41,8 +41,6 @@ _TOOL = ("tool_call_id", "artifact", "status")
 
 _process = secrets.token_hex(8)
 _counter = itertools.count()
-
-_plain = JsonCodec("plain/1")
 
 
 def fresh_id() -> str:
@@ -68,21 +66,6 @@ def document_text(document: Document) -> str:
     return document.page_content
 
 
-def _storable(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The parts that can be stored; a provider's live objects among metadata are left out."""
-    kept: dict[str, Any] = {}
-    for key, value in values.items():
-        if key == NOTE:
-            continue  # of the hit this came from; it says nothing of the next one
-        plain = value.model_dump(mode="json") if hasattr(value, "model_dump") else value
-        try:
-            _plain.encode(plain)
-        except CodecError:
-            continue
-        kept[key] = plain
-    return kept
-
-
 def _left_out(name: str, value: Any) -> bool:
     """Whether a field is at its default: an empty list as content or artifact is not."""
     return value is None or (name not in ("content", "artifact") and value in ({}, []))
@@ -94,8 +77,8 @@ def _dump(fields: tuple[str, ...]) -> Callable[[Any], dict[str, Any]]:
         note = values["response_metadata"].get(NOTE)
         if isinstance(note, dict) and "saved_usage" in note:
             values["usage_metadata"] = note["saved_usage"]  # what the reply itself has cost
-        values["additional_kwargs"] = _storable(values["additional_kwargs"])
-        values["response_metadata"] = _storable(values["response_metadata"])
+        values["additional_kwargs"] = storable(values["additional_kwargs"], without=NOTE)
+        values["response_metadata"] = storable(values["response_metadata"], without=NOTE)
         return {name: value for name, value in values.items() if not _left_out(name, value)}
 
     return dump
@@ -187,7 +170,7 @@ def _generation(
     def dump(generation: Any) -> dict[str, Any]:
         info = generation.generation_info
         values = {field: getattr(generation, field)}
-        return values if info is None else {**values, "info": _storable(info)}
+        return values if info is None else {**values, "info": storable(info, without=NOTE)}
 
     def load(values: Any) -> Any:
         return kind(**{field: values[field]}, generation_info=values.get("info"))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Self
 
 from langchain_core.documents import Document
@@ -17,56 +16,12 @@ from langchain_core.indexing import RecordManager
 from langchain_core.runnables.config import run_in_executor
 from langchain_core.vectorstores import VectorStore
 
-from stemma import Cache, Recall, StoreError, UsageError
+from stemma import Cache, Change, Teller, UsageError
 from stemma_langchain.fingerprint import index_identity
 from stemma_langchain.kinds import Watching
 from stemma_langchain.searching import documents_by_id, stored_vectors
 
 __all__ = ["WatchedRecordManager", "WatchedVectorStore"]
-
-
-@dataclass(slots=True)
-class _Change:
-    """What one call changes in an index; `everything` where it cannot be told."""
-
-    added: list[Any] = field(default_factory=list)
-    changed: list[str] = field(default_factory=list)
-    removed: list[str] = field(default_factory=list)
-    everything: bool = False
-
-    def __bool__(self) -> bool:
-        return bool(self.added or self.changed or self.removed or self.everything)
-
-
-class _Teller:
-    """Tells a cache of changes. What could not be told is told before anything else."""
-
-    def __init__(self, cache: Cache, index: str) -> None:
-        self._cache = cache
-        self.index = index
-        self._owed: list[_Change] = []
-
-    def tell(self, change: _Change) -> None:
-        self._owed += [change] if change else []
-        while self._owed:
-            try:
-                self._take_back(self._owed[0])
-            except StoreError as error:
-                raise self._failed(error) from error
-            del self._owed[0]
-
-    def _take_back(self, change: _Change) -> Recall:
-        if change.everything:
-            return self._cache.recall(index=self.index)
-        return self._cache.documents_changed(
-            self.index, added=change.added, changed=change.changed, removed=change.removed
-        )
-
-    def _failed(self, error: StoreError) -> StoreError:
-        return type(error)(
-            "the documents are in the index as they should be, but what the cache holds was not "
-            f"taken back; the next call through this object does it first: {error}"
-        )
 
 
 class WatchedVectorStore(Watching, VectorStore):
@@ -97,7 +52,7 @@ class WatchedVectorStore(Watching, VectorStore):
             raise UsageError(f"store must be a LangChain VectorStore, not {type(store).__name__}")
         self.cache = cache
         self.watched: VectorStore = store
-        self._teller = _Teller(cache, index if index is not None else index_identity(store))
+        self._teller = Teller(cache, index if index is not None else index_identity(store))
 
     @property
     def embeddings(self) -> Embeddings | None:
@@ -123,7 +78,7 @@ class WatchedVectorStore(Watching, VectorStore):
         before = await run_in_executor(None, self._held, _ids(documents, kwargs))
         ids = await self.watched.aadd_documents(documents, **kwargs)
         change = await run_in_executor(None, self._added, ids, documents, before)
-        await run_in_executor(None, self._teller.tell, change)
+        await self._teller.atell(change)
         return ids
 
     def add_texts(
@@ -157,7 +112,7 @@ class WatchedVectorStore(Watching, VectorStore):
         found = await self.watched.aadd_texts(given, metadatas, **named)
         documents = _documents(given, metadatas)
         change = await run_in_executor(None, self._added, found, documents, before)
-        await run_in_executor(None, self._teller.tell, change)
+        await self._teller.atell(change)
         return found
 
     def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool | None:
@@ -169,7 +124,7 @@ class WatchedVectorStore(Watching, VectorStore):
     async def adelete(self, ids: list[str] | None = None, **kwargs: Any) -> bool | None:
         """As `delete`."""
         done = await self.watched.adelete(ids, **kwargs)
-        await run_in_executor(None, self._teller.tell, _deleted(ids))
+        await self._teller.atell(_deleted(ids))
         return done
 
     def update_document(self, document_id: str, document: Document) -> None:
@@ -185,12 +140,12 @@ class WatchedVectorStore(Watching, VectorStore):
     def delete_collection(self) -> None:
         """Delete the whole index, where the store can."""
         self.watched.delete_collection()  # type: ignore[attr-defined]
-        self._teller.tell(_Change(everything=True))
+        self._teller.tell(Change(everything=True))
 
     def reset_collection(self) -> None:
         """Empty the index, where the store can."""
         self.watched.reset_collection()  # type: ignore[attr-defined]
-        self._teller.tell(_Change(everything=True))
+        self._teller.tell(Change(everything=True))
 
     def _held(self, ids: Sequence[str | None] | None) -> dict[str, Document] | None:
         """The documents that the store has under these ids; `None` where it cannot say."""
@@ -204,7 +159,7 @@ class WatchedVectorStore(Watching, VectorStore):
 
     def _added(
         self, ids: Sequence[str], documents: Sequence[Document], before: dict[str, Document] | None
-    ) -> _Change:
+    ) -> Change:
         """What the adding of documents changed, by what the store gave before and gives now."""
         now = self._held(ids)
         if now is None or len(now) < len(set(ids)):
@@ -212,7 +167,7 @@ class WatchedVectorStore(Watching, VectorStore):
             now = {name: one.model_copy(update={"id": name}) for name, one in given}
         fresh = [one for name, one in now.items() if before is None or before.get(name) != one]
         changed = [str(one.id) for one in fresh if before is None or one.id in before]
-        return _Change(added=self._vectors(fresh), changed=changed)
+        return Change(added=self._vectors(fresh), changed=changed)
 
     def _vectors(self, documents: Sequence[Document]) -> list[Any]:
         """The vectors of documents that are in the store now; `None` for what has none."""
@@ -268,7 +223,7 @@ class WatchedRecordManager(RecordManager):
         self.cache = cache
         self.manager = manager
         named = index if isinstance(index, str) else index_identity(index)
-        self._teller = _Teller(cache, named)
+        self._teller = Teller(cache, named)
 
     def create_schema(self) -> None:
         """The manager's own."""
@@ -306,13 +261,13 @@ class WatchedRecordManager(RecordManager):
         """Documents were added, or seen again."""
         known = self.manager.exists(keys)
         self.manager.update(keys, **named)
-        self._teller.tell(_Change(added=[None] * known.count(False)))
+        self._teller.tell(Change(added=[None] * known.count(False)))
 
     async def aupdate(self, keys: Sequence[str], **named: Any) -> None:
         """As `update`."""
         known = await self.manager.aexists(keys)
         await self.manager.aupdate(keys, **named)
-        await run_in_executor(None, self._teller.tell, _Change(added=[None] * known.count(False)))
+        await self._teller.atell(Change(added=[None] * known.count(False)))
 
     def delete_keys(self, keys: Sequence[str]) -> None:
         """Documents were deleted."""
@@ -322,7 +277,7 @@ class WatchedRecordManager(RecordManager):
     async def adelete_keys(self, keys: Sequence[str]) -> None:
         """As `delete_keys`."""
         await self.manager.adelete_keys(keys)
-        await run_in_executor(None, self._teller.tell, _deleted(keys))
+        await self._teller.atell(_deleted(keys))
 
 
 def _ids(documents: Sequence[Document], kwargs: dict[str, Any]) -> Sequence[str | None]:
@@ -337,5 +292,5 @@ def _documents(texts: Sequence[str], metadatas: Sequence[dict[str, Any]] | None)
     return [Document(page_content=text, metadata=dict(told)) for text, told in pairs]
 
 
-def _deleted(ids: Sequence[str] | None) -> _Change:
-    return _Change(everything=True) if ids is None else _Change(removed=list(ids))
+def _deleted(ids: Sequence[str] | None) -> Change:
+    return Change(everything=True) if ids is None else Change(removed=list(ids))

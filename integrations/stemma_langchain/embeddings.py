@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from langchain_core.embeddings import Embeddings
 
-from stemma import (
-    Asked,
-    Cache,
-    Embedder,
-    EmbedderError,
-    Hit,
-    Miss,
-    Request,
-    UsageError,
-    VectorCodec,
-)
+from stemma import Cache, Embedder, UsageError
 from stemma.embedders import as_embedder
 from stemma_langchain.fingerprint import embedding_identity
 
 __all__ = ["CachedEmbeddings", "LocalEmbeddings"]
 
-Role = Literal["query", "document"]
 Vector = list[float]
-
-_CODEC = VectorCodec()
 
 
 class LocalEmbeddings(Embeddings):
@@ -64,16 +48,6 @@ class LocalEmbeddings(Embeddings):
         return self.embed_documents([text])[0]
 
 
-@dataclass(frozen=True, slots=True)
-class _Batch:
-    """Texts that are looked up together: each text once, with its outcome."""
-
-    texts: tuple[str, ...]
-    found: dict[str, Hit]
-    missing: dict[str, Miss | None]
-    """With the miss of each text that was looked up; blank ones are not."""
-
-
 class CachedEmbeddings(Embeddings):
     """An embedding model whose vectors are cached, exactly, by text and role.
 
@@ -91,6 +65,9 @@ class CachedEmbeddings(Embeddings):
         instruction: The instruction or prefix, where that is set outside the model.
         batch_size: How many missing texts the model is given at a time; by default all at once.
         life: Base life of what is stored, seconds; by default as the cache's policy says.
+        shared: The pool that keeps the vectors of documents, for all tenants that name the same
+            pool: for corpora that every one of them may know. Vectors of queries stay the
+            tenant's own. By default those of documents do, too.
     """
 
     def __init__(
@@ -103,6 +80,7 @@ class CachedEmbeddings(Embeddings):
         instruction: str = "",
         batch_size: int | None = None,
         life: float | None = None,
+        shared: str | None = None,
     ) -> None:
         if not isinstance(cache, Cache):
             raise UsageError(f"cache must be a stemma.Cache, not {type(cache).__name__}")
@@ -117,6 +95,8 @@ class CachedEmbeddings(Embeddings):
         self.instruction = instruction
         self.batch_size = batch_size
         self.life = life
+        self.shared = shared
+        cache.embeddings.asked("", **self._documents())  # refuses a name that is none
 
     @property
     def stemma_identity(self) -> str:
@@ -125,127 +105,35 @@ class CachedEmbeddings(Embeddings):
 
     def embed_documents(self, texts: list[str]) -> list[Vector]:
         """The vectors of documents, in the order of their texts."""
-        asked = self._asked(texts, "document")
-        batch = _batch(texts, asked, self.cache.embeddings.look_all(list(asked.values())))
-        computed: dict[str, Vector] = {}
-        for part in self._parts(batch.missing):
-            vectors = _matched(part, self.embeddings.embed_documents(part))
-            self.cache.embeddings.put_all(_storable(batch, vectors))
-            computed |= vectors
-        return _in_order(batch, computed)
+        return self.cache.embeddings.vectors(
+            texts, self.embeddings.embed_documents, batch_size=self.batch_size, **self._documents()
+        )
 
     async def aembed_documents(self, texts: list[str]) -> list[Vector]:
         """As `embed_documents`."""
-        asked = self._asked(texts, "document")
-        batch = _batch(texts, asked, await self.cache.embeddings.alook_all(list(asked.values())))
-        computed: dict[str, Vector] = {}
-        for part in self._parts(batch.missing):
-            vectors = _matched(part, await self.embeddings.aembed_documents(part))
-            await self.cache.embeddings.aput_all(_storable(batch, vectors))
-            computed |= vectors
-        return _in_order(batch, computed)
+        return await self.cache.embeddings.avectors(
+            texts, self.embeddings.aembed_documents, batch_size=self.batch_size, **self._documents()
+        )
 
     def embed_query(self, text: str) -> Vector:
         """The vector of a query."""
-        asked = self._asked([text], "query").get(text)
-        if asked is None:
-            return self.embeddings.embed_query(text)
-        served = self.cache.embeddings.serve(
-            asked, lambda: _floats(self.embeddings.embed_query(text)), admit=_refusal
+        return self.cache.embeddings.vector(
+            text, lambda: self.embeddings.embed_query(text), **self._named()
         )
-        vector: Vector = served.value
-        return vector
 
     async def aembed_query(self, text: str) -> Vector:
         """As `embed_query`."""
-        asked = self._asked([text], "query").get(text)
-        if asked is None:
-            return await self.embeddings.aembed_query(text)
-
-        async def compute() -> Vector:
-            return _floats(await self.embeddings.aembed_query(text))
-
-        served = await self.cache.embeddings.aserve(asked, compute, admit=_refusal)
-        vector: Vector = served.value
-        return vector
-
-    def _asked(self, texts: Sequence[str], role: Role) -> dict[str, Asked]:
-        """The question for each text that is not blank, each once."""
-        model = self.stemma_identity
-        scope = {
-            "model": model,
-            "parameters": {
-                "role": role,
-                "dimensions": self.dimensions,
-                "dtype": "",
-                "instruction": self.instruction,
-            },
-        }
-        key = (model, role, self.dimensions, self.instruction)
-        return {
-            text: Asked(
-                scope=scope,
-                request=Request(exact=text, meaning=False),
-                codec=_CODEC,
-                life=self.life,
-                scope_key=key,
-            )
-            for text in texts
-            if text.strip()
-        }
-
-    def _parts(self, missing: Iterable[str]) -> Iterator[list[str]]:
-        texts = list(missing)
-        size = self.batch_size if self.batch_size is not None else max(1, len(texts))
-        for start in range(0, len(texts), size):
-            yield texts[start : start + size]
-
-
-def _batch(texts: Sequence[str], asked: dict[str, Asked], outcomes: Sequence[Hit | Miss]) -> _Batch:
-    found: dict[str, Hit] = {}
-    missed: dict[str, Miss] = {}
-    for text, outcome in zip(asked, outcomes, strict=True):
-        if isinstance(outcome, Hit):
-            found[text] = outcome
-        else:
-            missed[text] = outcome
-    missing = {text: missed.get(text) for text in texts if text not in found}
-    return _Batch(tuple(texts), found, missing)
-
-
-def _matched(texts: Sequence[str], vectors: Sequence[Any]) -> dict[str, Vector]:
-    if len(vectors) != len(texts):
-        raise EmbedderError(
-            f"the embedding model gave {len(vectors)} vectors for {len(texts)} texts; which is "
-            "whose cannot be told, so none was used or stored"
+        return await self.cache.embeddings.avector(
+            text, lambda: self.embeddings.aembed_query(text), **self._named()
         )
-    return dict(zip(texts, map(_floats, vectors), strict=True))
 
+    def _named(self) -> dict[str, Any]:
+        return {
+            "model": self.stemma_identity,
+            "dimensions": self.dimensions,
+            "instruction": self.instruction,
+            "life": self.life,
+        }
 
-def _storable(batch: _Batch, vectors: dict[str, Vector]) -> list[tuple[Any, Vector]]:
-    pairs = []
-    for text, vector in vectors.items():
-        miss = batch.missing[text]
-        if miss is not None and miss.ticket is not None and _refusal(vector) is None:
-            pairs.append((miss.ticket, vector))
-    return pairs
-
-
-def _in_order(batch: _Batch, computed: dict[str, Vector]) -> list[Vector]:
-    """Every vector to its own text; equal texts get equal lists that are not the same object."""
-    return [
-        list(batch.found[text].value) if text in batch.found else list(computed[text])
-        for text in batch.texts
-    ]
-
-
-def _floats(vector: Sequence[Any]) -> Vector:
-    if type(vector) is list and all(type(value) is float for value in vector):
-        return vector
-    return [float(value) for value in vector]
-
-
-def _refusal(vector: Vector) -> str | None:
-    if not vector:
-        return "the vector is empty"
-    return None if all(map(math.isfinite, vector)) else "the vector holds what is not a number"
+    def _documents(self) -> dict[str, Any]:
+        return {"role": "document", "shared": self.shared, **self._named()}

@@ -10,7 +10,7 @@ What is counted, by kind:
 * LangChain objects: class and fields, less those that shape no answer (`NOISE`: callbacks,
   clients, retries, timeouts, run names, …);
 * models: besides, their own identifying parameters;
-* functions: see `stemma_langchain.callables`;
+* functions: see `stemma.callables`;
 * vector stores: class, collection and place, never contents, and the identity of their embeddings;
 * secrets: a digest, because two keys are two accounts;
 * other objects: class, and all attributes, private ones too; for callable ones, the code they run;
@@ -22,10 +22,10 @@ cached chain, or give the class a `stemma_identity`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 from stemma import digest
+from stemma.describing import Described
 from stemma_langchain.describing import MODEL_NAMES, Walk, own_identity, place
 from stemma_langchain.kinds import NOISE
 
@@ -38,19 +38,6 @@ __all__ = [
     "fingerprint",
     "index_identity",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Described:
-    """A chain as plain values.
-
-    Args:
-        value: The values.
-        model: The name of the one model in it; empty where there are several, or none with a name.
-    """
-
-    value: Any = field(repr=False)
-    model: str
 
 
 def fingerprint(thing: Any) -> str:

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from typing import Any
 
 from langchain_core.language_models import BaseLanguageModel
 from langchain_core.tools import BaseTool
 from pydantic import BaseModel
 
+from stemma.classes import declaring, top_package
+
 __all__ = [
     "LANGCHAIN",
     "LIBRARIES",
     "NOISE",
-    "STEMMA",
     "Watching",
-    "declared",
     "field_names",
-    "holds_more",
     "is_from",
     "langchain_bases",
-    "name_of",
     "noise_of",
     "private_counts",
-    "slots_of",
 ]
 
 NOISE = frozenset(
@@ -46,14 +42,8 @@ class Watching:
 
 
 LANGCHAIN = ("langchain", "langgraph")
-STEMMA = ("stemma", "stemma_langchain")
-LIBRARIES = (*LANGCHAIN, *STEMMA)
+LIBRARIES = (*LANGCHAIN, "stemma", "stemma_langchain")
 _FAKES = "langchain_core.language_models.fake"
-
-
-def name_of(kind: type) -> str:
-    """Module and name."""
-    return f"{kind.__module__}.{kind.__qualname__}"
 
 
 @functools.lru_cache(maxsize=4_096)
@@ -65,7 +55,7 @@ def langchain_bases(kind: type) -> frozenset[str]:
 @functools.lru_cache(maxsize=4_096)
 def is_from(kind: type, packages: tuple[str, ...]) -> bool:
     """Whether one of the packages defines it; `langchain` is its partner packages too."""
-    top = kind.__module__.partition(".")[0]
+    top = top_package(kind)
     return top in packages or (top.startswith("langchain_") and "langchain" in packages)
 
 
@@ -83,7 +73,7 @@ def noise_of(kind: type) -> frozenset[str]:
     noise = {
         name
         for name in NOISE
-        if issubclass(kind, BaseLanguageModel) or is_from(_declaring(kind, name), LIBRARIES)
+        if issubclass(kind, BaseLanguageModel) or is_from(declaring(kind, name), LIBRARIES)
     }
     if issubclass(kind, BaseTool):
         noise.discard("name")  # the model is told it
@@ -94,14 +84,6 @@ def noise_of(kind: type) -> frozenset[str]:
     return frozenset(noise)
 
 
-def _declaring(kind: Any, name: str) -> Any:
-    """The class that declares an attribute; where none does, the class itself."""
-    for base in kind.__mro__:
-        if name in inspect.get_annotations(base) or name in base.__dict__:
-            return base
-    return kind
-
-
 @functools.lru_cache(maxsize=4_096)
 def field_names(kind: type[BaseModel], noise: frozenset[str]) -> tuple[str, ...]:
     """The fields of a model that count."""
@@ -109,32 +91,5 @@ def field_names(kind: type[BaseModel], noise: frozenset[str]) -> tuple[str, ...]
         name
         for name, field in kind.model_fields.items()
         if name not in noise
-        and not (field.exclude is True and is_from(_declaring(kind, name), LIBRARIES))
+        and not (field.exclude is True and is_from(declaring(kind, name), LIBRARIES))
     )
-
-
-def slots_of(kind: type) -> tuple[str, ...]:
-    """The names of a class's slots, as they are in its `__dict__`."""
-    said = kind.__dict__.get("__slots__", ())
-    names = (said,) if isinstance(said, str) else tuple(said)
-    return tuple(
-        f"_{kind.__name__.lstrip('_')}{name}"
-        if name.startswith("__") and not name.endswith("__")
-        else name
-        for name in names
-        if name not in ("__dict__", "__weakref__")
-    )
-
-
-@functools.lru_cache(maxsize=4_096)
-def holds_more(kind: type) -> bool:
-    """Whether objects of a class hold more than attributes and slots: whatever C keeps in them."""
-    word = tuple.__itemsize__
-    known = object.__basicsize__ + word * sum(len(slots_of(base)) for base in kind.__mro__)
-    known += word * (kind.__dictoffset__ > 0) + word * (kind.__weakrefoffset__ > 0)
-    return kind.__basicsize__ > known or kind.__itemsize__ > 0
-
-
-def declared(kind: type, name: str) -> Any:
-    """What a class holds under a name, its own or inherited, without a descriptor being asked."""
-    return next((base.__dict__[name] for base in kind.__mro__ if name in base.__dict__), None)

@@ -17,6 +17,7 @@ from langchain_core.load import dumps
 from langchain_core.messages import BaseMessage
 
 from stemma import canonical
+from stemma.policies.focus import split
 
 __all__ = [
     "NOISE",
@@ -100,7 +101,7 @@ class Turns:
         said = self._last_said()
         focus: str | None = None
         if said is not None:
-            before, focus, after = _split(said, question, sources)
+            before, focus, after = split(said, question, sources)
             if focus is not None:
                 messages[-1]["content"] = {"$focus": [before, after]}
         return Prompt(b"m" + _encoded([self._kinds, messages]), focus, texts)
@@ -166,19 +167,9 @@ def read_prompt(prompt: str, question: str | None, sources: Iterable[str] = ()) 
 
 
 def _of_text(prompt: str, question: str | None, sources: Iterable[str]) -> Prompt:
-    before, focus, after = _split(prompt, question, sources)
+    before, focus, after = split(prompt, question, sources)
     exact = b"t" + canonical([prompt if focus is None else "", before, after]).encode("ascii")
     return Prompt(exact, focus, (prompt,))
-
-
-def _split(said: str, question: str | None, sources: Iterable[str]) -> tuple[str, str | None, str]:
-    if question is not None and question.strip() != "":
-        before, found, after = said.partition(question)
-        if found and question not in after:
-            return before, question, after
-    if any(text and text in said for text in sources):
-        return "", None, ""
-    return "", said, ""
 
 
 def _items(prompt: str) -> list[dict[str, Any]] | None:

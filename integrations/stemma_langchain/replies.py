@@ -11,7 +11,7 @@ from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGeneration, Generation
 
 from stemma import Cache, Cost, Hit, Ticket, count_tokens
-from stemma.policies.admission import refusal
+from stemma.policies.admission import finish_reason, refusal
 from stemma_langchain.codec import NOTE, message_text
 
 __all__ = [
@@ -43,11 +43,11 @@ def refused_message(message: BaseMessage, info: dict[str, Any] | None = None) ->
         message: The message.
         info: What the provider said beside it.
     """
-    finish = _finish(message.response_metadata)
+    finish = finish_reason(message.response_metadata)
     extra = message.additional_kwargs
     calls = bool(getattr(message, "tool_calls", None)) or "function_call" in extra
     return refusal(
-        finish if finish is not None else _finish(info if info is not None else {}),
+        finish if finish is not None else finish_reason(info if info is not None else {}),
         message_text(message) or ("content" if _has_other_content(message.content) else ""),
         has_tool_calls=calls,
         refused=bool(extra.get("refusal")),
@@ -139,7 +139,7 @@ def _refused_generation(generation: Any) -> str | None:
     info = generation.generation_info if generation.generation_info is not None else {}
     if isinstance(generation, ChatGeneration):
         return refused_message(generation.message, info)
-    return refusal(_finish(info), generation.text, has_tool_calls=False)
+    return refusal(finish_reason(info), generation.text, has_tool_calls=False)
 
 
 def _has_other_content(content: Any) -> bool:
@@ -147,11 +147,3 @@ def _has_other_content(content: Any) -> bool:
         isinstance(block, dict) and block.get("type") not in ("text", "thinking", "reasoning")
         for block in content
     )
-
-
-def _finish(metadata: dict[str, Any]) -> str | None:
-    for name in ("finish_reason", "stop_reason", "finishReason", "done_reason"):
-        reason = metadata.get(name)
-        if isinstance(reason, str):
-            return reason
-    return None

@@ -98,7 +98,7 @@ class Runs(BaseCallbackHandler):
             run = self._runs.get(above_it) if above_it is not None else None
             tenant = named_tenant(manager.metadata)
         if run is not None:
-            above = _inside(run.frame)
+            above = frames.inside(run.frame)
             if tenant in (None, above.tenant):
                 return above
             return Frame(above, exports=True, tenant=tenant, of_run=True)
@@ -359,7 +359,7 @@ def _nested(
     tenant: str | None,
 ) -> _Run:
     """A run inside another: a step of it, or a sub-frame."""
-    above = _inside(parent.frame)
+    above = frames.inside(parent.frame)
     branch = next((tag for tag in tags if tag.startswith(_BRANCHES)), None)
     step = branch is None and any(tag.startswith(_STEPS) for tag in tags)
     if step and above is parent.frame and tenant in (None, above.tenant):
@@ -374,17 +374,6 @@ def _nested(
     # what it was given, so it sees all that the run around it has read when it stores.
     frame.limit = sys.maxsize
     return _Run(frame, owns=True, lane=lane)
-
-
-def _inside(frame: Frame) -> Frame:
-    """The innermost hop that the user's own code has open inside a run, or the run's frame."""
-    found: Frame | None = None
-    one = frames.current()
-    while one is not None and one is not frame:
-        if found is None and not one.of_run:
-            found = one
-        one = one.parent
-    return frame if one is None or found is None else found
 
 
 def _tokens(response: LLMResult) -> int:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import Runnable
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore, VectorStoreRetriever
 
 from stemma import (
+    Found,
     Frame,
     Ranking,
     Source,
@@ -22,19 +21,13 @@ from stemma import (
     candidates,
     content_digest,
     digest,
-    unit,
+    ranked,
 )
 from stemma_langchain.kinds import Watching
 
 __all__ = ["Sought", "VectorSearch", "documents_by_id", "stored_vectors", "vector_search"]
 
-Matrix = np.ndarray[tuple[int, int], np.dtype[np.float32]]
-Vector = np.ndarray[tuple[int], np.dtype[np.float32]]
 Sources = Callable[[Sequence[Document]], list[tuple[Source, str]]]
-
-OUT_OF_ORDER = 1e-3
-"""By how much one document may be nearer than the one before it, for rounding and other metrics
-of vectors of nearly equal length."""
 
 _K = 4
 """How many documents LangChain asks for where nobody says."""
@@ -226,51 +219,24 @@ class Sought:
     def _wanted(self) -> int:
         return candidates(self._k, self._times)
 
-    def _ranking(self, found: Sequence[Document], given: Sequence[Any]) -> Ranking:
+    def _ranking(self, found: Sequence[Document], vectors: Sequence[Any]) -> Ranking:
         """What was found, as a list that knows how far it reaches."""
-        complete = len(found) < self._wanted
         written = not self._search.rereads or any(one.id is None for one in found)
-        query, vectors, similarities = self._compared(given)
-        if query is None:  # nothing can be said of it; −inf and 1 bound any similarity
-            radius, floor = -math.inf, -math.inf if complete else 1.0
-        else:
-            radius = similarities[self._k - 1] if len(found) >= self._k else -math.inf
-            floor = -math.inf if complete else min(similarities)
         contents = [self.content(one) for one in found]
-        return Ranking(
-            chunks=tuple(
-                content if one.id is None else one.id
-                for one, content in zip(found, contents, strict=True)
-            ),
-            contents=tuple(contents),
-            documents=tuple(found),
-            k=self._k,
-            query=query,
-            vectors=vectors if self._times > 1 else None,
-            radius=radius,
-            floor=floor,
+        ids = [
+            content if one.id is None else one.id
+            for one, content in zip(found, contents, strict=True)
+        ]
+        told = Found(
+            documents=found,
+            ids=ids,
+            contents=contents,
+            query=self._vector,
+            vectors=vectors,
+            complete=len(found) < self._wanted,
             written=written,
-            beyond=tuple(source for source, _ in self._sources(found[self._k :]))
-            if written
-            else (),
+            sources=[source for source, _ in self._sources(found)] if written else (),
         )
-
-    def _compared(
-        self, given: Sequence[Any]
-    ) -> tuple[Vector | None, Matrix | None, Sequence[float]]:
-        """Query, documents and their similarities, if these say the order that the store gave.
-
-        Where they do not, the store ranks by something else.
-        """
-        query = unit(self._vector)
-        vectors = [unit(one) for one in given]
-        rows = [one for one in vectors if one is not None and len(one) == len(vectors[0])]  # type: ignore[arg-type]
-        if query is None or len(rows) < len(vectors) or (rows and rows[0].shape != query.shape):
-            self.odd = True
-            return None, None, ()
-        matrix = np.stack(rows) if rows else np.zeros((0, len(query)), dtype=np.float32)
-        similarities = matrix @ query
-        if (np.diff(similarities) > OUT_OF_ORDER).any():
-            self.odd = True
-            return None, None, ()
-        return query, matrix, similarities.tolist()
+        ranking = ranked(told, k=self._k, reusable=self._times > 1)
+        self.odd = self.odd or ranking.query is None
+        return ranking

@@ -12,7 +12,7 @@ from langchain_core.language_models.base import LangSmithParams
 from langchain_core.language_models.model_profile import ModelProfile
 from langchain_core.messages import BaseMessage
 
-from stemma_langchain.describing import SameAs
+from stemma.describing import SameAs
 
 __all__ = ["TAKEN_OVER", "StandIn"]
 

@@ -1,17 +1,51 @@
 """Stemma for LlamaIndex.
 
 Each face takes the cache first and what it wraps second. Importing this package loads nothing; the
-first face that is named loads LlamaIndex.
+first face that is named loads LlamaIndex and installs the handler that follows its spans.
 """
 
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__: list[str] = []
+if TYPE_CHECKING:
+    from stemma_llamaindex.chat_engine import CachedChatEngine
+    from stemma_llamaindex.docstore import WatchedDocumentStore
+    from stemma_llamaindex.embedding import CachedEmbedding
+    from stemma_llamaindex.embedding_store import EmbeddingKVStore
+    from stemma_llamaindex.events import CacheHitEvent
+    from stemma_llamaindex.ingestion import CachedTransformation
+    from stemma_llamaindex.llm import CachedLLM
+    from stemma_llamaindex.query_engine import CachedQueryEngine
+    from stemma_llamaindex.retriever import CachedRetriever
+    from stemma_llamaindex.vector_store import WatchedVectorStore
 
-_FACES: dict[str, str] = {}
+__all__ = [
+    "CacheHitEvent",
+    "CachedChatEngine",
+    "CachedEmbedding",
+    "CachedLLM",
+    "CachedQueryEngine",
+    "CachedRetriever",
+    "CachedTransformation",
+    "EmbeddingKVStore",
+    "WatchedDocumentStore",
+    "WatchedVectorStore",
+]
+
+_FACES = {
+    "CacheHitEvent": "stemma_llamaindex.events",
+    "CachedChatEngine": "stemma_llamaindex.chat_engine",
+    "CachedEmbedding": "stemma_llamaindex.embedding",
+    "CachedLLM": "stemma_llamaindex.llm",
+    "CachedQueryEngine": "stemma_llamaindex.query_engine",
+    "CachedRetriever": "stemma_llamaindex.retriever",
+    "CachedTransformation": "stemma_llamaindex.ingestion",
+    "EmbeddingKVStore": "stemma_llamaindex.embedding_store",
+    "WatchedDocumentStore": "stemma_llamaindex.docstore",
+    "WatchedVectorStore": "stemma_llamaindex.vector_store",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -19,6 +53,7 @@ def __getattr__(name: str) -> Any:
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
+        importlib.import_module("stemma_llamaindex.spans")
         face = getattr(importlib.import_module(module), name)
     except ModuleNotFoundError as error:
         if error.name is None or not error.name.startswith("llama_index"):

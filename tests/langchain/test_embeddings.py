@@ -8,6 +8,7 @@ import warnings
 
 import numpy as np
 import pytest
+from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore
 
@@ -123,6 +124,14 @@ def test_a_model_changed_in_place_is_another(cache):
     cached.embed_query("t")
     inner.model = "other"
     assert cached.embed_query("t") == Asymmetric("other").vector("query", "t")
+
+
+def test_what_moves_with_each_run_does_not_count(cache):
+    """An unchanged text of a new date is not embedded again: the model is told no metadata."""
+    for date in ("Monday", "Tuesday"):
+        store = InMemoryVectorStore(CachedEmbeddings(cache, Asymmetric()))
+        store.add_documents([Document(page_content="a", metadata={"last_modified": date})])
+    assert CALLS == [("documents", ["a"])]
 
 
 def test_numbers_come_back_bit_by_bit_as_python_floats(cache):
@@ -251,6 +260,37 @@ def test_the_tenant_of_a_run_reaches_the_embeddings_in_it(cache):
     assert [call for call in CALLS if call[0] == "query"] == [("query", "q")] * 2
 
 
+async def test_vectors_of_public_documents_are_shared_by_who_names_the_pool(cache):
+    public = CachedEmbeddings(cache, Asymmetric(), shared="handbook")
+    private = CachedEmbeddings(cache, Asymmetric())
+    other = CachedEmbeddings(cache, Asymmetric(), shared="cookbook")
+    with cache.using(tenant="acme"):
+        public.embed_documents(["a", "b"])
+        public.embed_query("a")
+    CALLS.clear()
+    with cache.using(tenant="zenith"):
+        assert bits(public.embed_documents(["b", "a"])) == bits(direct("ba"))
+        assert bits(await public.aembed_documents(["a"])) == bits(direct("a"))
+        assert CALLS == []
+        private.embed_documents(["a"])
+        other.embed_documents(["a"])
+        public.embed_query("a")
+    assert CALLS == [("documents", ["a"]), ("documents", ["a"]), ("query", "a")]
+    with cache.using(tenant="acme"):
+        assert bits(private.embed_documents(["a"])) == bits(direct("a"))
+    assert len(CALLS) == 4, "what was shared is not among the tenant's own"
+
+
+def test_what_is_shared_is_taken_back_for_all(cache):
+    public = CachedEmbeddings(cache, Asymmetric(), model="m", shared="handbook")
+    with cache.using(tenant="acme"):
+        public.embed_documents(["a"])
+    assert len(cache.recall(model="m")) == 1
+    with cache.using(tenant="zenith"):
+        public.embed_documents(["a"])
+    assert len(CALLS) == 2
+
+
 async def test_without_a_tenant_it_passes_by_and_warns_once():
     with stemma.open(":memory:", embedder=None) as nobody:
         cached = CachedEmbeddings(nobody, Asymmetric())
@@ -291,7 +331,7 @@ def test_vectors_live_in_a_file_over_reopening(tmp_path):
     assert len(CALLS) == 1
 
 
-@pytest.mark.parametrize("named", [{"batch_size": 0}, {"model": ""}])
+@pytest.mark.parametrize("named", [{"batch_size": 0}, {"model": ""}, {"shared": ""}])
 def test_wrong_arguments_are_refused(cache, named):
     with pytest.raises(stemma.UsageError, match=next(iter(named))):
         CachedEmbeddings(cache, Asymmetric(), **named)

@@ -23,6 +23,7 @@ BORROWED = {
         "stemma/testing/store_recalls.py",
         "stemma/testing/stores.py",
     },
+    "pydantic": {"stemma/describing.py"},
     "rich": {"stemma/cli/main.py"},
     "tiktoken": {"stemma/tokens.py"},
     "tokenizers": {"stemma/embedders/local.py"},
@@ -32,10 +33,13 @@ BORROWED = {
 """Every package of others that the core imports, and where."""
 
 SUBMODULES = {
+    "stemma.classes",
+    "stemma.describing",
     "stemma.embedders",
     "stemma.embedders.local",
     "stemma.errors",
     "stemma.policies.admission",
+    "stemma.policies.focus",
     "stemma.rerankers",
 }
 """The modules of the core besides `stemma` itself from which integrations may import."""

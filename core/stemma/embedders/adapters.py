@@ -7,6 +7,7 @@ an embedder that treats questions and documents differently is always asked for 
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
@@ -15,6 +16,12 @@ from stemma.embedders.hashing import HashingEmbedder
 from stemma.embedders.health import unit_rows
 from stemma.embedders.local import LocalEmbedder
 from stemma.embedders.protocol import Embedder, Matrix
+from stemma.embedders.sentence_transformer import (
+    is_sentence_transformer,
+    query_prompt,
+    query_side,
+    weights_revision,
+)
 from stemma.errors import EmbedderError, UsageError
 
 __all__ = ["ASSUMED_WINDOW", "AdaptedEmbedder", "as_embedder", "derive_revision"]
@@ -75,8 +82,7 @@ def as_embedder(thing: Any, *, revision: str | None = None, window: int | None =
         return ready
     embed, native = _methods(thing)
     if window is None:
-        said = getattr(thing, "max_seq_length", None)
-        window = said if type(said) is int and said > 0 else ASSUMED_WINDOW
+        window = _window(thing)
     named = derive_revision(thing) if revision is None else revision
     return AdaptedEmbedder(embed, native, revision=named, window=window)
 
@@ -86,12 +92,16 @@ def derive_revision(thing: Any) -> str:
 
     The class's qualified name, then each attribute among `model`, `model_name`, `deployment`,
     `dimensions` and the like that is a plain text or whole number. Where there is none, that is
-    the class's name alone: then, or if the model behind one name changes, pass `revision=`.
+    the class's name alone: then, or if the model behind one name changes, pass `revision=`. A
+    `SentenceTransformer` is known by its weights and settings (see
+    `stemma.embedders.sentence_transformer`), which takes some milliseconds.
 
     Raises:
         UsageError: It is a lambda, a function made inside another, or a `partial`: their names do
             not tell two models apart.
     """
+    if is_sentence_transformer(thing):
+        return weights_revision(thing)
     named = thing if inspect.isroutine(thing) else type(thing)
     name = f"{named.__module__}.{named.__qualname__}"
     if isinstance(thing, partial) or "<" in name:
@@ -190,6 +200,8 @@ def _methods(thing: Any) -> tuple[Embed, AsyncEmbed | None]:
         # event loop; a worker thread never does.
         ask = thing.get_query_embedding
         return (lambda texts: [ask(text) for text in texts]), None
+    if is_sentence_transformer(thing):
+        return query_side(thing), None
     if _has(thing, "encode"):
         return thing.encode, None
     if not callable(thing):
@@ -203,6 +215,14 @@ def _methods(thing: Any) -> tuple[Embed, AsyncEmbed | None]:
             f"{thing!r} is async only; pass a plain function, which async callers run in a thread"
         )
     return thing, None
+
+
+def _window(thing: Any) -> int:
+    """Tokens that the thing says it reads, less those of the prompt it puts before a query."""
+    said = getattr(thing, "max_seq_length", None)
+    window = said if type(said) is int and said > 0 else ASSUMED_WINDOW
+    prompt = query_prompt(thing) if is_sentence_transformer(thing) else ""
+    return max(1, window - math.ceil(len(prompt) / _ASCII_PER_TOKEN))
 
 
 def _has(thing: Any, *methods: str) -> bool:

@@ -32,6 +32,7 @@ __all__ = [
     "current",
     "enter",
     "entered",
+    "inside",
     "lane",
     "marks",
     "register",
@@ -261,6 +262,10 @@ class Frame:
                     yield item
             child, above = above, above.parent
 
+    def source_texts(self) -> Iterator[str]:
+        """The texts of the documents among what is visible."""
+        return (read.text for read in self.visible() if read.kind == "source")
+
     def trace(self, ledger: int, prompt: Iterable[str], own: str, said: str = "") -> Traced:
         """The lineage of a value stored now in one ledger.
 
@@ -368,6 +373,17 @@ def current() -> Frame | None:
 def enter(frame: Frame | None) -> None:
     """Make a frame the current one for what follows in this context (it ends by being closed)."""
     _current.set(frame)
+
+
+def inside(frame: Frame) -> Frame:
+    """The innermost hop that the user's own code has open inside a run's frame, or the frame."""
+    found: Frame | None = None
+    one = current()
+    while one is not None and one is not frame:
+        if found is None and not one.of_run:
+            found = one
+        one = one.parent
+    return frame if one is None or found is None else found
 
 
 @contextmanager

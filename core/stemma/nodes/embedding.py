@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from stemma.codec import VectorCodec
+from stemma.errors import UsageError
 from stemma.nodes.node import Asked
 from stemma.request import Request
 
@@ -23,6 +24,7 @@ def embedding(
     dtype: str = "",
     instruction: str = "",
     life: float | None = None,
+    shared: str | None = None,
 ) -> Asked:
     """Ask for a text's vector.
 
@@ -34,16 +36,32 @@ def embedding(
         dtype: The precision asked for, where the model offers several.
         instruction: A prefix or instruction that the model is given.
         life: Base life, seconds.
+        shared: The pool that keeps it, for all tenants that name the same pool; by default it is
+            the tenant's own. For documents that every one of them may know; never for queries.
+
+    Raises:
+        UsageError: The role is unknown, a query is to be shared, or the pool's name is no text.
     """
-    parameters = {
-        "role": role,
-        "dimensions": dimensions,
-        "dtype": dtype,
-        "instruction": instruction,
-    }
+    if role not in ("query", "document"):
+        raise UsageError(f'role must be "query" or "document", not {role!r}')
+    if shared is not None and (role == "query" or not isinstance(shared, str) or shared == ""):
+        raise UsageError(
+            f"shared={shared!r}: only vectors of documents are shared, under a name that is a text"
+        )
+    named = (model, role, dimensions, dtype, instruction)
     return Asked(
-        scope={"model": model, "parameters": parameters},
+        scope={
+            "model": model,
+            "parameters": {
+                "role": role,
+                "dimensions": dimensions,
+                "dtype": dtype,
+                "instruction": instruction,
+            },
+        },
         request=Request(exact=text, meaning=False),
         codec=_CODEC,
         life=life,
+        scope_key=named,
+        pool=shared,
     )

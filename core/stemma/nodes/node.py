@@ -54,6 +54,7 @@ class Asked:
         tags: Tags to add to those of the surroundings.
         scope_key: Something hashable that stands for `scope`, so that its digest need not be
             computed anew at each call; `None` where there is nothing that stands for all of it.
+        pool: The pool it is looked for and stored in, instead of among the tenant's own.
         search: The vector search behind it, where a list found for another query may serve it.
     """
 
@@ -64,6 +65,7 @@ class Asked:
     life: float | None = None
     tags: tuple[str, ...] = ()
     scope_key: Hashable | None = None
+    pool: str | None = None
     search: Search | None = None
 
 
@@ -183,9 +185,9 @@ class NodeCache(Generic[Q, P]):
         current = frame if frame is not None else frames.current()
         tenant, context = self._surroundings.context(current)
         known = KnownScope(asked.scope, asked.scope_key, asked.request.meaning)
-        scope = self._scope(known, tenant, context, None)
+        scope = self._scope(known, tenant, context, asked.pool)
         pools: tuple[tuple[Scope, Key], ...] = ()
-        if context.pool is not None:
+        if context.pool is not None and context.pool != asked.pool:
             pool = self._scope(known, tenant, context, context.pool)
             pools = ((pool, asked.request.key(pool)),)
         return Query(

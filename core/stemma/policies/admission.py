@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-__all__ = ["CUT_OFF", "FILTERED", "UNFINISHED", "refusal"]
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["CUT_OFF", "FILTERED", "UNFINISHED", "finish_reason", "refusal"]
 
 CUT_OFF = frozenset(
     {
@@ -52,6 +55,15 @@ UNFINISHED = frozenset(
     }
 )
 """Finish reasons of replies that did not come to an end of their own."""
+
+
+def finish_reason(said: Mapping[str, Any]) -> str | None:
+    """The finish reason among what a provider says of its reply, or `None`."""
+    for name in ("finish_reason", "stop_reason", "finishReason", "done_reason"):
+        reason = said.get(name)
+        if isinstance(reason, str):
+            return reason
+    return None
 
 
 def refusal(

@@ -8,7 +8,7 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from stemma import digest
+from stemma.keys import digest
 
 __all__ = ["CALLABLES", "describe_callable", "describe_reduced"]
 
@@ -32,7 +32,7 @@ def describe_callable(thing: Any, describe: Describe, is_value: Callable[[Any], 
     """A function as plain values.
 
     Counted are its qualified name, its code (not its line numbers), its defaults, what it captured
-    from the function around it, and the plain values, functions of its own module and LangChain
+    from the function around it, and the plain values, functions of its own module and framework
     objects that it names among its globals. What lies behind other names (a database, a file, an
     imported function) is not seen.
 

@@ -1,0 +1,132 @@
+"""A model's prompt, taken apart: what is the question in it, and what is all else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from io import IOBase
+from pathlib import Path
+from typing import Any
+
+from llama_index.core.base.llms.types import ChatMessage, MessageRole, TextBlock, ToolCallBlock
+from pydantic import AnyUrl, BaseModel
+
+from stemma import Request, UnkeyableValue, canonical, digest
+from stemma.policies.focus import split
+from stemma_llamaindex.codec import NOTE
+
+__all__ = ["Prompt", "read_messages", "read_text", "turns_of"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Prompt:
+    """A prompt taken apart.
+
+    Args:
+        request: The request: the exact part, and what may be compared by meaning.
+        texts: The texts of all turns, in which earlier reads are recognised.
+    """
+
+    request: Request
+    texts: tuple[str, ...] = field(repr=False)
+
+
+def read_messages(
+    messages: Sequence[ChatMessage],
+    question: str | None,
+    sources: Iterable[str],
+    *,
+    meaning: bool,
+) -> Prompt:
+    """Take a chat prompt apart.
+
+    The focus is the run's question where it occurs exactly once in the last turn, if that is a
+    user's; else that whole turn (see `stemma.policies.focus`). Everything else must be equal.
+
+    Args:
+        messages: The messages.
+        question: The run's question, where one is known.
+        sources: The texts of what the run has retrieved.
+        meaning: Whether the focus may be compared by meaning.
+    """
+    turns = turns_of(messages)
+    texts = tuple(text for one in messages if (text := one.content))
+    whole = _whole(turns)
+    before, focus, after = "", None, ""
+    if turns and turns[-1]["role"] == MessageRole.USER.value and type(turns[-1]["said"]) is str:
+        before, focus, after = split(turns[-1]["said"], question, sources)
+    if focus is not None:
+        turns[-1] = {**turns[-1], "said": {"$focus": [before, after]}}
+    request = Request(exact=turns, focus=focus, whole=whole, meaning=meaning)
+    return Prompt(request=request, texts=texts)
+
+
+def read_text(
+    prompt: str, question: str | None, sources: Iterable[str], *, meaning: bool
+) -> Prompt:
+    """Take a completion prompt apart, as `read_messages` does the last turn of a chat."""
+    before, focus, after = split(prompt, question, sources)
+    exact = [prompt if focus is None else "", before, after]
+    request = Request(exact=exact, focus=focus, whole=_whole(prompt), meaning=meaning)
+    return Prompt(request=request, texts=(prompt,))
+
+
+def _whole(prompt: Any) -> bytes | None:
+    """The prompt as it is keyed exactly, whatever its focus; `None` where no key can be made."""
+    try:
+        return canonical(prompt).encode("ascii")
+    except UnkeyableValue:
+        return None  # which the request's own exact part tells
+
+
+def turns_of(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
+    """Messages as plain values: without notes of hits, tool calls numbered in their order."""
+    calls: dict[str, str] = {}
+    return [_turn(message, calls) for message in messages]
+
+
+def _turn(message: ChatMessage, calls: dict[str, str]) -> dict[str, Any]:
+    blocks = message.blocks
+    said: Any = [_plain(block, calls) for block in blocks]
+    if len(blocks) == 1 and isinstance(blocks[0], TextBlock):
+        said = blocks[0].text
+    extra = {name: held for name, held in message.additional_kwargs.items() if name != NOTE}
+    if isinstance(extra.get("tool_call_id"), str):
+        extra["tool_call_id"] = _number(extra["tool_call_id"], calls)
+    if isinstance(extra.get("tool_calls"), (list, tuple)):
+        extra["tool_calls"] = [_renumbered(call, calls) for call in extra["tool_calls"]]
+    return {"role": message.role.value, "said": said, "extra": extra}
+
+
+def _number(given: str, calls: dict[str, str]) -> str:
+    return calls.setdefault(given, f"call-{len(calls)}")
+
+
+def _renumbered(call: Any, calls: dict[str, str]) -> Any:
+    plain = call.model_dump(mode="json") if isinstance(call, BaseModel) else call
+    if isinstance(plain, dict) and isinstance(plain.get("id"), str):
+        return {**plain, "id": _number(plain["id"], calls)}
+    return plain
+
+
+def _plain(held: Any, calls: dict[str, str]) -> Any:
+    """A block, or a part of one, as plain values; what it names on the disk, by its content."""
+    if isinstance(held, ToolCallBlock) and held.tool_call_id is not None:
+        number = _number(held.tool_call_id, calls)
+        return {"call": number, "tool": held.tool_name, "with": held.tool_kwargs}
+    if isinstance(held, BaseModel):
+        return {name: _plain(getattr(held, name), calls) for name in type(held).model_fields}
+    if isinstance(held, list):
+        return [_plain(one, calls) for one in held]
+    if isinstance(held, AnyUrl):
+        return str(held)
+    if isinstance(held, Path):
+        return _file(held)
+    return held
+
+
+def _file(path: Path) -> Any:
+    try:
+        return {"file": digest("file/1", path.read_bytes())}
+    except OSError:
+        return IOBase()  # of which no key can be made, as of any open file
