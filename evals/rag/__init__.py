@@ -16,8 +16,11 @@ from evals.measuring import Measured
 __all__ = ["PARTS", "measured", "run"]
 
 PARTS = {
+    "stream": "a fixed stream through a whole chain: embed, search, rerank",
     "embedding": "cached vectors, against CacheBackedEmbeddings and LlamaIndex's embeddings_cache",
     "utterances": "real rewordings of one intent, and the retrieval of one served for another",
+    "changes": "a manual is updated under cached answers, through every hook and through none",
+    "recalls": "what taking back costs, by how much was built on a source and how much comes in",
     "edges": "random runs with a known truth, through LangChain, LangGraph and LlamaIndex",
 }
 """Each module in this package that has a `run(size=, seed=, folder=)`, and what it measures."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
-__all__ = ["mean", "ndcg", "recall", "reciprocal_rank"]
+__all__ = ["by_kind", "mean", "ndcg", "recall", "reciprocal_rank"]
 
 TIE = 1e-6
 """Similarities that differ by less are equal: float32 vectors tell no more."""
@@ -22,6 +22,21 @@ def recall(found: Sequence[str], similarities: Mapping[str, float], k: int) -> f
     nearest = sorted(similarities.values(), reverse=True)[:k]
     right = {one for one in found[:k] if similarities.get(one, -math.inf) >= nearest[-1] - TIE}
     return len(right) / len(nearest)
+
+
+def by_kind(recalls: Iterable[tuple[str, float]]) -> dict[str, dict[str, float]]:
+    """Of lists with what they say of themselves: how many, mean recall, how many lack something."""
+    found: dict[str, list[float]] = {}
+    for kind, value in recalls:
+        found.setdefault(kind, []).append(value)
+    return {
+        kind: {
+            "lists": len(all_of),
+            "recall": mean(all_of),
+            "short": sum(one < 1 for one in all_of),
+        }
+        for kind, all_of in sorted(found.items())
+    }
 
 
 def ndcg(found: Sequence[str], relevant: Collection[str], k: int) -> float:

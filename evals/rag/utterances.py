@@ -8,8 +8,7 @@ so that only the first of the pair can serve the second; then all of them in one
 from __future__ import annotations
 
 import random
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +18,13 @@ from langchain_core.documents import Document
 import stemma
 from evals.measuring import Figure, Measured, scaled
 from evals.rag.exact_store import CANDIDATES, ExactStore
-from evals.rag.metrics import mean, recall
+from evals.rag.lists import SEARCHED, judging, recall_figures
+from evals.rag.metrics import by_kind
 from evals.rag.texts import intents
 from evals.speed.given import Given
 from stemma import Cache
 from stemma.embedders import LocalEmbedder
-from stemma_langchain import CachedRetriever, LocalEmbeddings
+from stemma_langchain import LocalEmbeddings
 
 __all__ = ["NEAR", "drawn", "run"]
 
@@ -49,8 +49,8 @@ def run(*, size: float, seed: int, folder: Path) -> Measured:
     }  # fmt: skip
     for name in ("alone", "together"):
         with stemma.open(folder / f"{name}.db", tenant="me", embedder=None) as cache:
-            told[name] = _served(cache, store, pairs, vectors, alone=name == "alone")
-    return Measured(figures=_figures(told), details=told)
+            told[name] = _served(cache, store, pairs, alone=name == "alone")
+    return Measured(figures=tuple(_figures(told)), details=told)
 
 
 def drawn(intents: Mapping[str, str], vectors: Mapping[str, Any], count: int) -> list[Pair]:
@@ -80,51 +80,25 @@ def drawn(intents: Mapping[str, str], vectors: Mapping[str, Any], count: int) ->
 
 
 def _served(
-    cache: Cache,
-    store: ExactStore,
-    pairs: Sequence[Pair],
-    vectors: Mapping[str, Any],
-    *,
-    alone: bool,
-) -> dict[str, Any]:
-    retriever = CachedRetriever(
-        cache, store.as_retriever(search_kwargs={"k": K}), k=K, candidates=CANDIDATES
-    )
-    recalls: dict[str, list[float]] = {}
+    cache: Cache, store: ExactStore, pairs: Sequence[Pair], *, alone: bool
+) -> dict[str, dict[str, float]]:
+    """What was said of the lists that the second of each pair was given, and their recall."""
+    judged = judging(cache, store, K)
+    of_second: list[tuple[str, float]] = []
     for place in range(2):
         for number, pair in enumerate(pairs):
             with cache.using(tenant=str(number) if alone else "all"):
-                found = retriever.invoke(pair[place])
-            kind = found[0].metadata.get("stemma", {}).get("list", "searched")
-            if place == 1:
-                similarities = store.similarities(vectors[pair[1]])
-                ids = [str(document.id) for document in found]
-                recalls.setdefault(kind, []).append(recall(ids, similarities, K))
-    return {
-        "requests": dict(Counter({kind: len(all_of) for kind, all_of in recalls.items()})),
-        "recall": {kind: mean(all_of) for kind, all_of in recalls.items()},
-        "short": {kind: sum(one < 1 for one in all_of) for kind, all_of in recalls.items()},
-    }
+                told = judged(pair[place])
+            of_second += [told] if place == 1 else []
+    return by_kind(of_second)
 
 
-def _figures(told: Mapping[str, Any]) -> list[Figure]:
-    figures = []
-    for name, what in (
-        ("alone", "served from the other of its pair"),
-        ("together", "served from any other"),
+def _figures(told: Mapping[str, Any]) -> Iterator[Figure]:
+    for name, what, target in (
+        ("alone", "served from the other of its pair", 0.6),
+        ("together", "served from any other", None),
     ):
-        found = told[name]
-        served = 1 - found["requests"].get("searched", 0) / told["pairs"]
-        target = 0.6 if name == "alone" else None
-        figures.append(Figure(what=what, value=served, unit="", at_least=target))
-        figures.extend(
-            Figure(
-                what=f"… recall@{K} of {found['requests'][kind]:,} {kind}",
-                value=found["recall"][kind],
-                unit="",
-                at_least=least,
-            )
-            for kind, least in (("proven", 1), ("statistical", 0.999))
-            if kind in found["requests"]
-        )
-    return figures
+        searched = told[name].get(SEARCHED, {"lists": 0})["lists"]
+        served = 1 - searched / told["pairs"]
+        yield Figure(what=what, value=served, unit="", at_least=target)
+        yield from recall_figures(told[name], f"… recall@{K}")

@@ -20,6 +20,7 @@ from evals.rag.plans import Ask, InTurn, SideBySide, true_edges
 from evals.rag.requests import ceilings
 from evals.rag.requests import drawn as stream_drawn
 from evals.rag.rewording import RULES, reword
+from evals.rag.sections import Section, manual, split, statuses
 from evals.rag.texts import Question, folder, rows
 from evals.rag.utterances import drawn as pairs_drawn
 from evals.rag.vector_caches import FACES, Model
@@ -29,7 +30,14 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from evals import rag
 from stemma_langchain import LocalEmbeddings
 
-SMALL = {"embedding": 0.02, "edges": 0.03, "utterances": 0.05}
+SMALL = {
+    "embedding": 0.02,
+    "edges": 0.03,
+    "utterances": 0.05,
+    "changes": 0.03,
+    "stream": 0.005,
+    "recalls": 0.005,
+}
 
 
 def known(name):
@@ -39,7 +47,7 @@ def known(name):
         return False
 
 
-REAL = {"utterances"}  # parts with the local model
+REAL = {"stream", "utterances", "changes"}  # parts with the local model
 
 
 @pytest.fixture(
@@ -83,18 +91,58 @@ def edges(told):
         assert found["between_runs"] == found["inside"] == 0
 
 
+def stream(told):
+    assert sum(one["lists"] for one in told["lists"].values()) == told["requests"] == 40
+    assert sum(one["lists"] for one in told["lists_at_10"].values()) == told["requests"]
+    for lists in (told["lists"], told["lists_at_10"]):
+        assert {kind: lists[kind]["recall"] for kind in ("searched", "exact")} == {
+            "searched": 1,
+            "exact": 1,
+        }
+    for step, most in told["ceilings"].items():
+        assert 0 < told["saved"][step] <= most + 1e-9 < 1
+    assert told["saved"]["embeddings"] == pytest.approx(told["ceilings"]["embeddings"])
+    assert told["saved"]["pairs"] == pytest.approx(told["ceilings"]["pairs"])
+    certain = told["quality"]["certain, ranked"]
+    assert certain["ndcg with"] == pytest.approx(certain["ndcg without"], abs=5e-4)
+    assert min(told["milliseconds"].values()) > 0
+
+
 def utterances(told):
     for name in ("alone", "together"):
         found = told[name]
-        assert sum(found["requests"].values()) == told["pairs"] == 15
-        assert set(found["requests"]) <= {"searched", "proven", "statistical"}
-        assert found["recall"]["searched"] == found["recall"].get("proven", 1) == 1
-        assert all(
-            (found["recall"][kind] == 1) == (short == 0) for kind, short in found["short"].items()
-        )
+        assert sum(one["lists"] for one in found.values()) == told["pairs"] == 15
+        assert set(found) <= {"searched", "proven", "statistical"}
+        assert found["searched"]["recall"] == found.get("proven", {"recall": 1})["recall"] == 1
 
 
-AGREES = {"embedding": embedding, "edges": edges, "utterances": utterances}
+def changes(told):
+    status = told["sections"]
+    assert min(status["changed"], status["same"]) > 0
+    for name, found in told["ways"].items():
+        assert found["gone"] + found["entered"] + found["unchanged"] == told["questions"]
+        assert found["served"] <= found["unchanged"]
+        assert found["stale"] == (found["gone"] if name == "without" else 0)
+    assert sum(one["lists"] for one in told["lists"].values()) == told["questions"]
+
+
+def recalls(told):
+    assert [one["dependants"] for one in told["recalls"]] == [5, 500]
+    arrivals = told["arrivals"]
+    assert (arrivals["indexed"], arrivals["retrievals"], arrivals["chunks"]) == (50, 50, 49)
+    assert 0 < arrivals["taken_back"] <= arrivals["retrievals"]
+    assert arrivals["bytes_a_retrieval"] > 32 * 384 * 2
+    assert min(arrivals["seconds"], arrivals["seconds_of_the_first"]) > 0
+
+
+AGREES = {
+    "recalls": recalls,
+    "embedding": embedding,
+    "edges": edges,
+    "stream": stream,
+    "utterances": utterances,
+    "changes": changes,
+}
 
 
 def test_each_trap_catches_somebody(tmp_path):
@@ -153,6 +201,41 @@ def test_edges_that_lack_or_join_are_counted():
     found = {("b item-1", "a item-1"), ("b item-1", "a item-2"), ("a item-1", "b item-1")}
     told = compared(true, found)
     assert told == {"true": 2, "found": 1, "between_runs": 1, "inside": 1}
+
+
+def test_a_document_is_cut_at_its_headings_but_not_in_code():
+    text = (
+        "before\n# Title\n\n## One\ntext\n```python\n# no heading\n```\nmore\n## Two\n## Three\nx"
+    )
+    found = list(split("a.md", text))
+    assert [one.heading for one in found] == ["(top)", "One", "Three"]
+    assert found[1].text == "## One\ntext\n```python\n# no heading\n```\nmore"
+    assert found[1].question == "Title: One"
+
+
+def test_what_became_of_a_section():
+    def section(text):
+        return Section(path="a.md", heading="h", text=text, question="q")
+
+    old = {"same": section("x"), "changed": section("y"), "gone": section("z")}
+    new = {"same": section("x"), "changed": section("!"), "new": section("z")}
+    assert statuses(old, new) == {
+        "same": "same", "changed": "changed", "gone": "removed", "new": "added"
+    }  # fmt: skip
+
+
+@pytest.mark.skipif(
+    not known("docs_fastapi_two_dates"), reason="STEMMA_DATA names no folder of texts"
+)
+def test_the_manual_is_cut_as_its_list_of_sections_says():
+    told = statuses(manual("old"), manual("new"))
+    listed = [
+        (row["status"], told[name])
+        for row in rows("docs_fastapi_two_dates", "sections.jsonl")
+        if (name := f"{row['path']}#{row['heading']}") in told
+    ]
+    assert len(listed) > 800
+    assert sum(one != other for one, other in listed) <= 2  # headings that stand there twice
 
 
 def test_recall_is_against_the_nearest_there_are_and_ties_are_as_near():
