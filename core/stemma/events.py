@@ -26,7 +26,7 @@ class Event(NamedTuple):
         similarity: Of a semantic hit or of the nearest refused candidate.
         seconds: How long it took; for a hit, how long it saved.
         tokens: For a hit, how many tokens it saved.
-        detail: More words.
+        detail: More words; for a hit, what allowed it (`Hit.why`).
     """
 
     kind: Kind

@@ -313,7 +313,7 @@ class Lookup:
         parts.journal.serve(serving, entry.node, cost.seconds, cost.tokens)
         parts.join(frame, entry, sequence, partial(_said, codec, entry.payload))
         if parts.listeners:
-            parts.tell("lookup", scope, hit.tier, entry, hit.similarity, cost=cost)
+            parts.tell("lookup", scope, hit.tier, entry, hit.similarity, cost=cost, detail=hit.why)
 
     def _missed(self, query: Query, miss: Miss) -> Miss:
         self._parts.journal.count(query.scope.tenant, query.scope.node, miss.reason)

@@ -38,7 +38,8 @@ class WatchedVectorStore(Watching, VectorStore):
     Args:
         cache: The cache.
         store: The vector store.
-        index: The identity of the index, where the cached retriever was given one, too.
+        index: The identity of the index; by default derived from the store. Cached retrievers over
+            this object have it from here.
 
     Raises:
         StoreError: By what adds or deletes: the cache's store could not be reached. The documents
@@ -52,6 +53,7 @@ class WatchedVectorStore(Watching, VectorStore):
             raise UsageError(f"store must be a LangChain VectorStore, not {type(store).__name__}")
         self.cache = cache
         self.watched: VectorStore = store
+        self.stemma_index = index
         self._teller = Teller(cache, index if index is not None else index_identity(store))
 
     @property

@@ -27,7 +27,7 @@ from typing import Any
 from stemma import digest
 from stemma.describing import Described
 from stemma_langchain.describing import MODEL_NAMES, Walk, own_identity, place
-from stemma_langchain.kinds import NOISE
+from stemma_langchain.kinds import NOISE, Watching
 
 __all__ = [
     "NOISE",
@@ -87,14 +87,18 @@ def embedding_identity(embeddings: Any) -> str:
 def index_identity(thing: Any) -> str:
     """The identity of the index behind a retriever or vector store, never of its contents.
 
-    For an object with a text as `stemma_identity`, that text. A vector store that has a name
-    gives `class:name@digest`. One without a name (an in-memory one) gets a name that lasts as long
-    as the object: two such stores are never taken for one, and in another process it is another.
+    For an object with a text as `stemma_identity`, that text; for a watched store that was given
+    one, and for its retrievers, the one given. A vector store that has a name gives
+    `class:name@digest`. One without a name (an in-memory one) gets a name that lasts as long as
+    the object: two such stores are never taken for one, and in another process it is another.
     A retriever without a vector store is known by its class and fields.
     """
     own = own_identity(thing)
     if isinstance(own, str):
         return own
+    store = getattr(thing, "vectorstore", thing)
+    if isinstance(store, Watching) and store.stemma_index is not None:
+        return store.stemma_index
     walk = Walk()
     described = walk.describe(thing)
     if not walk.stores:

@@ -39,6 +39,8 @@ class Watching:
     """What stands before another object, `watched`, and changes nothing that this gives."""
 
     watched: Any
+    stemma_index: str | None = None
+    """The identity of the index, where it was named."""
 
 
 LANGCHAIN = ("langchain", "langgraph")

@@ -390,6 +390,9 @@ def test_events_carry_reasons_and_no_text(cache, do, model):
         ("put", "stored"),
         ("lookup", "exact"),
     ]
+    reworded = do(cache.answers.lookup, REWORDED)
+    assert events[-1].outcome == "semantic"
+    assert events[-1].detail == reworded.why != events[-2].detail != ""
     assert not any(word in repr(events) for word in ("password", "answer 1"))
 
 

@@ -247,3 +247,21 @@ class TestStandard(VectorStoreIntegrationTests):
     def vectorstore(self):
         with stemma.open(embedder=None, tenant="t") as cache:
             yield WatchedVectorStore(cache, InMemoryVectorStore(self.get_embeddings()))
+
+
+@pytest.mark.parametrize("asked", ["retriever", "record manager"])
+def test_who_names_the_index_at_the_watched_store_need_not_name_it_again(cache, store, asked):
+    watched = WatchedVectorStore(cache, store, index="shop")
+    retriever = CachedRetriever(cache, watched.as_retriever(search_kwargs={"k": 1}))
+    assert retriever.index_identity() == "shop"
+    watched.add_documents([Document("Orders can be cancelled.", id="1")])
+    query = "May orders be cancelled by phone?"
+    assert [one.id for one in retriever.invoke(query)] == ["1"]
+    new = Document(query, id="2")
+    if asked == "retriever":
+        watched.add_documents([new])
+    else:
+        store.add_documents([new])
+        manager = WatchedRecordManager(cache, InMemoryRecordManager(namespace="shop"), watched)
+        manager.update(["2"])
+    assert [one.id for one in retriever.invoke(query)] == ["2"]

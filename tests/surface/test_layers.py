@@ -5,7 +5,7 @@ import sys
 
 BORROWED = {
     "numpy": None,  # anywhere
-    "networkx": {"stemma/lineage/tree.py"},
+    "networkx": {"stemma/lineage/figure.py", "stemma/lineage/tree.py"},
     "onnxruntime": {"stemma/embedders/local.py"},
     "psycopg": {
         "stemma/stores/postgres_connections.py",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import html
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stemma.entry import Entry, Known, Lineage, Source
+from stemma.lineage.figure import drawn
 from stemma.stores.protocol import Store
 
 if TYPE_CHECKING:
@@ -33,17 +33,14 @@ class FamilyTree:
     graph: nx.DiGraph = field(repr=False)
 
     def __str__(self) -> str:
-        up = _branch(self.graph, self.entry, self.graph.predecessors, "")
-        lines = [self.graph.nodes[self.entry]["label"]]
-        if up:
-            lines += ["├─ built from", *(f"│  {line}" for line in up)]
-        down = _branch(self.graph, self.entry, self.graph.successors, "")
-        if down:
-            lines += ["└─ what was built on it", *(f"   {line}" for line in down)]
-        return "\n".join(lines)
+        up = _branch(self.graph, self.entry, self.graph.predecessors)
+        down = _branch(self.graph, self.entry, self.graph.successors)
+        blocks = [["built from", *up]] if up else []
+        blocks += [["what was built on it", *down]] if down else []
+        return "\n".join([self.graph.nodes[self.entry]["label"], *_hung(blocks)])
 
     def _repr_svg_(self) -> str:
-        return _drawn(self.graph, self.entry)
+        return drawn(self.graph, self.entry)
 
 
 def family_tree(store: Store, id: str) -> FamilyTree | None:
@@ -78,13 +75,19 @@ def _climb(store: Store, graph: nx.DiGraph, id: str) -> None:
         for node, known in _above(lineage if lineage is not None else Lineage()):
             if isinstance(node, Source):
                 name = ("source", node.document, node.chunk)
-                label = node.document if node.chunk == node.document else node.chunk
-                graph.add_node(name, label=f"source {label}", kind="source")
+                graph.add_node(name, label=f"source {_named(node)}", kind="source")
                 graph.add_edge(name, child, known=known)
             else:
                 if node not in graph:
                     waiting.append(node)
                 graph.add_edge(node, child, known=known)
+
+
+def _named(source: Source) -> str:
+    """A chunk by its id, and by its document where the id does not name that."""
+    if source.chunk.startswith(source.document):
+        return source.chunk
+    return f"{source.document} {source.chunk[:12]}"
 
 
 def _above(lineage: Lineage) -> Iterator[tuple[Source | str, Known]]:
@@ -105,77 +108,34 @@ def _descend(store: Store, graph: nx.DiGraph, id: str) -> None:
                 waiting.append(child)
 
 
-def _branch(graph: nx.DiGraph, node: object, towards: object, indent: str) -> list[str]:
-    lines: list[str] = []
+def _branch(
+    graph: nx.DiGraph, node: object, towards: Callable[[object], Iterable[object]]
+) -> list[str]:
+    """The lines of all that is reached from a node. What is seen again is not followed again."""
     seen = {node}
 
-    def walk(current: object, indent: str) -> None:
-        relatives = sorted(towards(current), key=lambda n: str(graph.nodes[n]["label"]))  # type: ignore[operator]
-        for place, relative in enumerate(relatives):
-            last = place == len(relatives) - 1
+    def below(current: object) -> list[str]:
+        blocks = []
+        for relative in sorted(towards(current), key=lambda n: str(graph.nodes[n]["label"])):
             again = relative in seen
-            if again and graph.degree(relative) and graph.nodes[relative]["kind"] == "source":
+            if again and graph.nodes[relative]["kind"] == "source":
                 continue  # a source is a leaf: it stands where it was seen first
+            seen.add(relative)
             edge = graph.edges.get((relative, current), graph.edges.get((current, relative), {}))
             known = " (observed)" if edge.get("known") == "observed" else ""
             mark = " …" if again and graph.degree(relative) > 1 else ""
-            lines.append(
-                f"{indent}{'└─' if last else '├─'} {graph.nodes[relative]['label']}{known}{mark}"
-            )
-            if not again:
-                seen.add(relative)
-                walk(relative, indent + ("   " if last else "│  "))
+            head = f"{graph.nodes[relative]['label']}{known}{mark}"
+            blocks.append([head, *([] if again else below(relative))])
+        return _hung(blocks)
 
-    walk(node, indent)
+    return below(node)
+
+
+def _hung(blocks: Sequence[Sequence[str]]) -> list[str]:
+    """Blocks of lines, each hung up by its first."""
+    lines = []
+    for place, (head, *rest) in enumerate(blocks):
+        last = place == len(blocks) - 1
+        lines.append(f"{'└─' if last else '├─'} {head}")
+        lines += [f"{'   ' if last else '│  '}{line}" for line in rest]
     return lines
-
-
-_FILL = {
-    "source": "#dfe8d8",
-    "retrieval": "#d6e4f0",
-    "call": "#f3e3c8",
-    "answer": "#f0d3cf",
-    "hop": "#e5d9ef",
-    "gone": "#eeeeee",
-}
-
-
-def _drawn(graph: nx.DiGraph, middle: object) -> str:
-    """The tree as SVG: one column per generation, sources on the left."""
-    import networkx as nx  # noqa: PLC0415 - it takes longer to import than all of Stemma
-
-    columns: dict[int, list[object]] = {}
-    acyclic = nx.DiGraph(graph)
-    while not nx.is_directed_acyclic_graph(acyclic):  # an entry replaced by what was built on it
-        acyclic.remove_edge(*nx.find_cycle(acyclic)[-1][:2])
-    for depth, generation in enumerate(nx.topological_generations(acyclic)):
-        columns[depth] = sorted(generation, key=lambda n: str(graph.nodes[n]["label"]))
-    width, height, gap = 230, 30, 44
-    place = {
-        node: (20 + depth * (width + 60), 20 + row * gap)
-        for depth, nodes in columns.items()
-        for row, node in enumerate(nodes)
-    }
-    parts = []
-    for start, end, data in graph.edges(data=True):
-        (x1, y1), (x2, y2) = place[start], place[end]
-        dash = "" if data.get("known") == "observed" else ' stroke-dasharray="4 3"'
-        parts.append(
-            f'<path d="M{x1 + width} {y1 + height / 2} C{x1 + width + 30} {y1 + height / 2} '
-            f'{x2 - 30} {y2 + height / 2} {x2} {y2 + height / 2}" fill="none" stroke="#666"{dash}/>'
-        )
-    for node, (x, y) in place.items():
-        data = graph.nodes[node]
-        line = "#222" if node == middle else "#999"
-        label = html.escape(str(data["label"]))
-        parts.append(
-            f"<g><title>{label}</title>"
-            f'<rect x="{x}" y="{y}" width="{width}" height="{height}" rx="6" '
-            f'fill="{_FILL.get(data["kind"], "#fff")}" stroke="{line}"/>'
-            f'<text x="{x + 8}" y="{y + 20}" font-family="sans-serif" font-size="12">'
-            f"{html.escape(str(data['label'])[:34])}</text></g>"
-        )
-    wide = 40 + len(columns) * (width + 60)
-    tall = 40 + gap * max(len(nodes) for nodes in columns.values())
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide}" height="{tall}">'
-    return "".join([head, *parts, "</svg>"])
