@@ -78,6 +78,7 @@ class Hit:
         """The hit as plain JSON values: what faces attach to the values they return."""
         note = {
             "hit": True,
+            "node": self.entry.node,
             "tier": self.tier,
             "similarity": self.similarity,
             "age": self.age,

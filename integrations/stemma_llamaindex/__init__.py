@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from stemma_llamaindex.ingestion import CachedTransformation
     from stemma_llamaindex.llm import CachedLLM
     from stemma_llamaindex.query_engine import CachedQueryEngine
+    from stemma_llamaindex.reranker import CachedReranker
     from stemma_llamaindex.retriever import CachedRetriever
     from stemma_llamaindex.vector_store import WatchedVectorStore
 
@@ -27,6 +28,7 @@ __all__ = [
     "CachedEmbedding",
     "CachedLLM",
     "CachedQueryEngine",
+    "CachedReranker",
     "CachedRetriever",
     "CachedTransformation",
     "EmbeddingKVStore",
@@ -40,6 +42,7 @@ _FACES = {
     "CachedEmbedding": "stemma_llamaindex.embedding",
     "CachedLLM": "stemma_llamaindex.llm",
     "CachedQueryEngine": "stemma_llamaindex.query_engine",
+    "CachedReranker": "stemma_llamaindex.reranker",
     "CachedRetriever": "stemma_llamaindex.retriever",
     "CachedTransformation": "stemma_llamaindex.ingestion",
     "EmbeddingKVStore": "stemma_llamaindex.embedding_store",

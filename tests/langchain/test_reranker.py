@@ -369,6 +369,13 @@ def test_a_compressor_that_leaves_some_unscored_is_cached_as_a_whole_from_then_o
     assert scored() == [TEXTS, TEXTS]
 
 
+def test_the_score_of_an_earlier_stage_is_not_taken_for_a_pairs(rerank, cache):
+    first = CachedReranker(cache, Words()).compress_documents(documents(), QUERY)
+    reranker = CachedReranker(cache, Hosted(key="elsewhere"), pairwise=True)
+    with pytest.warns(RuntimeWarning, match="left something without a score"):
+        rerank(reranker, first, "blue")
+
+
 @pytest.mark.parametrize("in_place", [True, False])
 def test_extracts_are_given_and_not_stored(rerank, cache, in_place):
     class Extracts(BaseDocumentCompressor):

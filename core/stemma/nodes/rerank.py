@@ -112,13 +112,10 @@ class Ranked:
     whole: bool = False
 
     def note(self) -> dict[str, Any] | None:
-        """The note of the hit, if it is one: as `Hit.note`, with `"list": "whole"` where it was.
-
-        It names its node: what comes from a retriever may carry the note of that.
-        """
+        """The note of the hit, if it is one: as `Hit.note`, with `"list": "whole"` where it was."""
         if self.hit is None:
             return None
-        return {**self.hit.note(), "node": "rerank", **({"list": "whole"} if self.whole else {})}
+        return {**self.hit.note(), "list": "whole"} if self.whole else self.hit.note()
 
 
 class RerankCache(NodeCache[str, ...]):
