@@ -158,7 +158,8 @@ def _llamaindex_model() -> Any:
         _inner: Model = PrivateAttr()  # it counts, so it must not be part of what this is
 
         def __init__(self, inner: Model, **named: Any) -> None:
-            super().__init__(model_name=inner.name, dimensions=inner.dimensions, **named)
+            super().__init__(model_name=inner.name, **named)
+            self.dimensions = inner.dimensions
             self._inner = inner
 
         def _get_query_embedding(self, query: str) -> Vector:
