@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from evals.measuring import Skipped
 from evals.rag import graphs
-from evals.rag.edges import WAYS, compared
+from evals.rag.edges import compared, kinds
 from evals.rag.embedding import TRAPS, trapped
 from evals.rag.exact_store import ExactStore
 from evals.rag.metrics import mean, ndcg, recall, reciprocal_rank
@@ -85,11 +85,12 @@ def embedding(told):
 
 
 def edges(told):
-    for name in ("LCEL", "LangGraph"):
+    assert set(told) == set(kinds()) >= {"LCEL", "LangGraph"}
+    for name, kind in kinds().items():
         found = told[name]
-        assert found["true"] == found["found"] > 100
-        assert found["runs"] == found["plans"] * len(WAYS) * 3
-        assert found["between_runs"] == found["inside"] == 0
+        assert found["true"] == found["found"] > 100, name
+        assert found["runs"] == found["plans"] * len(kind.ways) * 3
+        assert found["between_runs"] == found["inside"] == 0, name
 
 
 def stream(told):
