@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from numbers import Integral
 from typing import Any, Literal
 from uuid import UUID
 
@@ -27,7 +28,6 @@ from stemma import (
     Search,
     Served,
     Source,
-    UsageError,
     frames,
 )
 from stemma_langchain.codec import CODEC
@@ -35,8 +35,9 @@ from stemma_langchain.describing import is_plain
 from stemma_langchain.fingerprint import describe, index_identity
 from stemma_langchain.replies import mark
 from stemma_langchain.runs import runs
-from stemma_langchain.searching import Sought, VectorSearch, vector_search
+from stemma_langchain.searching import Sought
 from stemma_langchain.sources import documents_as_sources
+from stemma_langchain.vector_stores import VectorSearch, vector_search
 
 __all__ = ["CachedRetriever"]
 
@@ -165,12 +166,12 @@ class CachedRetriever(BaseRetriever):
         call = _Call(self, frames.marks(), self.index_identity())
         searched = {name: value for name, value in kwargs.items() if name not in _UNSEARCHED}
         search = vector_search(self.retriever)
-        if search is None:
+        said = self.k if search is None or self.k is not None else search.k
+        k = _count(kwargs.get("k", said))
+        if search is None or k is None:  # the store may know what to do with another kind of k
             call.search_as_it_does(query, kwargs, searched)
         else:
-            k = searched.pop("k", self.k if self.k is not None else search.k)
-            if not isinstance(k, int) or isinstance(k, bool) or k < 1:
-                raise UsageError(f"k must be a whole number from 1, not {k!r}")
+            searched.pop("k", None)
             call.search_by_vector(query, search, k, searched)
         return call
 
@@ -223,7 +224,7 @@ class _Call:
             self.kwargs = {"k": face.k, **kwargs}
             searched = {"k": face.k, **searched}
         most = self.kwargs.get("k", face.k)
-        self._most = most if isinstance(most, int) else None
+        self._most = _count(most)
         parameters = {
             "retriever": face._settings(),  # noqa: SLF001 - the other half of one class
             "k": face.k,
@@ -246,7 +247,7 @@ class _Call:
             note=self._note,
         )
         parameters = {
-            "store": describe(search.store) if face.index is None else "",
+            "store": describe(search.store if face.index is None else search.embeddings),
             "settings": describe({**search.settings, **searched}),
         }
         meaning = face.candidates > 1 and query.strip() != ""
@@ -276,11 +277,8 @@ class _Call:
     def found(self, ranking: Ranking) -> Ranking:
         """What a search gave, noted likewise."""
         self._note(_documents(ranking, self._most), frames.current())
-        if self.sought is not None and self.sought.odd:
-            self._face.tell_once(
-                "a vector store gives documents in another order than their vectors' similarity "
-                "to the query; what it gave is kept for the same query only"
-            )
+        if self.sought is not None and self.sought.odd is not None:
+            self._face.tell_once(self.sought.odd)
         return ranking
 
     def served(self, served: Served) -> list[Document]:
@@ -310,6 +308,12 @@ class _Call:
                 "documents of a cached retriever have no ids; their content hashes stand for them, "
                 "so a changed document cannot be told from a new one"
             )
+
+
+def _count(k: Any) -> int | None:
+    """`k` as a number of documents, from 1; `None` if it is none."""
+    number = int(k) if isinstance(k, Integral) else 0
+    return number if number >= 1 and k is not True else None
 
 
 def _documents(ranking: Ranking, k: int | None) -> list[Document]:

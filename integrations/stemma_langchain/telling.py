@@ -14,7 +14,12 @@ from langchain_core.vectorstores import VectorStore
 
 from stemma import Cache, StoreError, forking
 from stemma_langchain.fingerprint import index_identity
-from stemma_langchain.searching import documents_by_id, stored_vectors
+from stemma_langchain.vector_stores import (
+    by_cosine,
+    documents_by_id,
+    of_length_one,
+    stored_vectors,
+)
 
 __all__ = ["Adding", "Change", "Teller"]
 
@@ -179,12 +184,19 @@ class Adding:
             return None
 
     def _vectors(self, documents: Sequence[Document]) -> list[Any]:
-        """The vectors of documents that are in the store now; `None` for what has none."""
+        """The vectors of documents that are in the store now; `None` for what has none.
+
+        Or has one of which it is not known how the store compares it.
+        """
         embeddings = self._store.embeddings
-        if documents and embeddings is not None:
-            with suppress(Exception):
-                return list(stored_vectors(self._store, documents, embeddings))
-        return [None] * len(documents)
+        if not documents or embeddings is None:
+            return [None] * len(documents)
+        try:
+            given = stored_vectors(self._store, documents, embeddings)
+            cosine = by_cosine(self._store)
+            return [one if cosine or of_length_one(one) else None for one in given]
+        except Exception:
+            return [None] * len(documents)
 
 
 async def _to_the_end(work: Coroutine[Any, Any, T]) -> T:

@@ -101,7 +101,9 @@ def reuse(
     if len(ranked) < k and floor != -math.inf:
         return None
     last = float(similarities[ranked[min(k, len(ranked)) - 1]]) if len(ranked) else -math.inf
-    between = float(query @ asked)
+    # Of nearly equal vectors the product is 1 for all that float32 can tell.
+    apart = np.subtract(query, asked, dtype=np.float64)
+    between = 1.0 - float(apart @ apart) / 2.0
     proven = cone_bound(floor, between)
     likely = floor + factor * distance(between) if math.isfinite(factor) else math.inf
     if last >= proven + SLACK or proven == -math.inf:
