@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from numbers import Integral
 from typing import Any, Literal
 from uuid import UUID
@@ -14,6 +15,7 @@ from langchain_core.callbacks import (
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable
+from langchain_core.vectorstores import VectorStoreRetriever
 from pydantic import ConfigDict, Field, PrivateAttr
 
 from stemma import (
@@ -28,11 +30,12 @@ from stemma import (
     Search,
     Served,
     Source,
+    UnkeyableValue,
     frames,
 )
 from stemma_langchain.codec import CODEC
 from stemma_langchain.describing import is_plain
-from stemma_langchain.fingerprint import describe, index_identity
+from stemma_langchain.fingerprint import describe, index_identity, store_identities
 from stemma_langchain.replies import mark
 from stemma_langchain.runs import runs
 from stemma_langchain.searching import Sought
@@ -163,7 +166,11 @@ class CachedRetriever(BaseRetriever):
     def _begin(self, query: str, run: UUID, kwargs: dict[str, Any]) -> _Call:
         """One call, with the sequence numbers known before anything is read."""
         runs.noted(run)
-        call = _Call(self, frames.marks(), self.index_identity())
+        try:
+            index = self.index_identity()
+        except UnkeyableValue:  # nor has the question a key, which is told where it is asked
+            index = ""
+        call = _Call(self, frames.marks(), index)
         searched = {name: value for name, value in kwargs.items() if name not in _UNSEARCHED}
         search = vector_search(self.retriever)
         said = self.k if search is None or self.k is not None else search.k
@@ -210,6 +217,7 @@ class _Call:
         self._marks = marks
         self._index = index
         self.sought: Sought | None = None
+        self._around: tuple[str, ...] = ()
         self.kwargs: dict[str, Any] = {}
         self._most: int | None = None
 
@@ -219,6 +227,9 @@ class _Call:
         """The retriever will be called; only the same call hits."""
         face = self._face
         self.kwargs, self._most = kwargs, face.k
+        if type(face.retriever) is not VectorStoreRetriever:
+            with suppress(UnkeyableValue):  # of a store that cannot be told, nothing is told
+                self._around = store_identities(face.retriever)
         # Every retriever can be called with a `k`, whether it minds it or not; a function cannot.
         if face.k is not None and isinstance(face.retriever, BaseRetriever):
             self.kwargs = {"k": face.k, **kwargs}
@@ -271,7 +282,12 @@ class _Call:
         """What the retriever gave, noted as sources before anything is stored."""
         most = self._most
         documents = found[:most] if most is not None and len(found) > most else found
-        self._note(documents, frames.current())
+        frame = frames.current()
+        self._note(documents, frame)
+        if frame is not None:
+            # What it gives need not be what its stores hold, nor they be the index it goes by.
+            for index in self._around:
+                frame.read_unstored(index, self._marks)
         return documents
 
     def found(self, ranking: Ranking) -> Ranking:
