@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from evals.measuring import Skipped
 from evals.rag import graphs
-from evals.rag.edges import WAYS, compared
+from evals.rag.edges import compared, kinds
 from evals.rag.embedding import TRAPS, trapped
 from evals.rag.exact_store import ExactStore
 from evals.rag.metrics import mean, ndcg, recall, reciprocal_rank
@@ -23,7 +23,7 @@ from evals.rag.rewording import RULES, reword
 from evals.rag.sections import Section, manual, split, statuses
 from evals.rag.texts import Question, folder, rows
 from evals.rag.utterances import drawn as pairs_drawn
-from evals.rag.vector_caches import FACES, Model
+from evals.rag.vector_caches import FACES, OURS, Model
 from langchain_core.documents import Document
 from langchain_core.vectorstores import InMemoryVectorStore
 
@@ -76,19 +76,21 @@ def test_what_was_measured_agrees_with_itself(part):
 
 def embedding(told):
     assert set(told["right"]) | set(told["skipped"]) == set(FACES)
-    assert all(told["right"]["CachedEmbeddings"].values())
-    peers = set(told["right"]) - {"CachedEmbeddings", "no cache"}
+    ours = set(OURS) - set(told["skipped"])
+    assert all(all(told["right"][name].values()) for name in ours)
+    peers = set(told["right"]) - {*ours, "no cache"}
     assert all(not all(told["right"][name].values()) for name in peers)
-    assert set(told["microseconds"]["batch"]) == peers | {"CachedEmbeddings"}
+    assert set(told["microseconds"]["batch"]) == peers | ours
     assert all(min(times.values()) > 0 for times in told["microseconds"].values())
 
 
 def edges(told):
-    for name in ("LCEL", "LangGraph"):
+    assert set(told) == set(kinds()) >= {"LCEL", "LangGraph"}
+    for name, kind in kinds().items():
         found = told[name]
-        assert found["true"] == found["found"] > 100
-        assert found["runs"] == found["plans"] * len(WAYS) * 3
-        assert found["between_runs"] == found["inside"] == 0
+        assert found["true"] == found["found"] > 100, name
+        assert found["runs"] == found["plans"] * len(kind.ways) * 3
+        assert found["between_runs"] == found["inside"] == 0, name
 
 
 def stream(told):
