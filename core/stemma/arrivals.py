@@ -11,6 +11,8 @@
 * What is being computed just then, from a search made before, is refused at its put: the recall of
   `arrivals(index)` stands in the journal for that. It is made twice, and what was stored in between
   is looked at as well: a list that served another query before it was cut off.
+* What was built on a retrieval that is not stored (nothing was found, metadata without a stored
+  form) has `arrivals(index)` as a source, and goes with any chunk that comes.
 
 What is needed of the stored lists (`_Lists`) is kept in memory from one call to the next, and
 follows the store.
@@ -120,6 +122,7 @@ class Arrivals:
         after = 0
         for _ in range(2):
             (barrier,) = yield from self._recall([Selector(source=arrivals(index))])
+            receipts.append(barrier)
             told = (self._parts.store, after, known, len(known) < len(vectors))
             survey: _Survey = yield Ask(lists, "survey", told)
             receipts += yield from self._recall([Selector(entry=one) for one in survey.taken])

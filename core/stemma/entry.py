@@ -42,8 +42,8 @@ def content_digest(text: str) -> str:
 def arrivals(index: str) -> str:
     """What is recalled, as a source, when documents come into an index.
 
-    Nothing that is stored was built from it. It concerns what is being computed just then from what
-    was found in the index before.
+    It concerns what is being computed just then from what was found in the index before, and, as a
+    source of theirs, values built on a retrieval that is not stored (`Frame.read_unstored`).
     """
     return f"arrivals:{index}"
 

@@ -183,10 +183,13 @@ class Putting:
         return min(ends, default=None)
 
     def done(self, ticket: Ticket, stored: Stored) -> Stored:
-        """Tell the outcome of a put."""
+        """Note and tell the outcome of a put."""
+        query = ticket.query
+        if stored.entry is None and query.scope.node == "retrieval" and query.frame is not None:
+            query.frame.read_unstored(query.scope.index, {self._parts.number: ticket.sequence})
         if self._parts.listeners:
             outcome = "stored" if stored.entry is not None else str(stored.refused)
-            self._parts.tell("put", ticket.query.scope, outcome, stored.entry, detail=stored.detail)
+            self._parts.tell("put", query.scope, outcome, stored.entry, detail=stored.detail)
         return stored
 
 

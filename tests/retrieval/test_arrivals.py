@@ -1,5 +1,7 @@
 """Documents that come, change or go, against an index that is searched anew each time."""
 
+import contextlib
+
 import numpy as np
 import pytest
 from hypothesis import settings
@@ -42,10 +44,10 @@ def test_a_list_that_is_entered_behind_the_first_k_proves_less(world):
     world.index.add("new", tenth)
     assert len(world.cache.documents_changed(INDEX, added=[tenth])) == 0
     assert world.answer(query).outcome.hit
-    assert world.retrieve(query, 5).outcome.list == "prefix"
-    longer = world.retrieve(query, 12)
-    assert longer.outcome.reason == "too_few"
-    assert list(longer.value.chunks[:12]) == world.truth(query, 12)
+    near = world.query(query, 0.001)
+    longer = world.retrieve(near, 12)
+    assert longer.outcome.reason == "unproven"
+    assert list(longer.value.chunks[:12]) == world.truth(near, 12)
 
 
 def test_what_was_built_on_a_document_goes_with_it(world):
@@ -280,3 +282,40 @@ class Corpus(RuleBasedStateMachine):
 
 Corpus.TestCase.settings = settings(max_examples=30, stateful_step_count=30, deadline=None)
 TestCorpus = Corpus.TestCase
+
+
+@pytest.mark.parametrize("stage", ["stored", "in the making"])
+@pytest.mark.parametrize("why", ["not admitted", "unstorable", "unkeyable"])
+def test_what_is_built_on_a_search_that_was_not_stored_goes_with_what_comes(world, why, stage):
+    """Such as an answer that nothing is known, given when nothing was found."""
+    query, computed = world.query(), []
+    new = world.index.queries[query]
+
+    def come():
+        world.index.add("new", new)
+        world.cache.documents_changed(INDEX, added=[new])
+
+    def compute():
+        sought = Sought(world.index, query, 3)
+        asked = world.asked(sought, **({"how": object()} if why == "unkeyable" else {}))
+        served = world.cache.retrievals.serve(
+            asked,
+            (lambda: [object()]) if why == "unstorable" else sought.search,
+            admit=(lambda _: "nothing was found") if why == "not admitted" else None,
+        )
+        computed.append(served)
+        if stage == "in the making" and len(computed) == 1:
+            come()
+        return f"answer {len(computed)}"
+
+    def ask():
+        return world.cache.answers.get_or_compute("what?", compute, meaning=False)
+
+    with pytest.warns(RuntimeWarning) if why == "unkeyable" else contextlib.nullcontext():
+        stored = ask().stored
+        assert stored.refused == ("recalled" if stage == "in the making" else None)
+        if stage == "stored":
+            assert ask().outcome.hit
+            come()
+        assert ask().value == "answer 2"
+        assert ask().value == "answer 2"
