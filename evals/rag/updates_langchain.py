@@ -15,12 +15,11 @@ from langchain_core.runnables import RunnableParallel, RunnablePassthrough
 from langchain_core.vectorstores import VectorStore
 from pydantic import PrivateAttr
 
-from evals.rag.exact_store import CANDIDATES, ExactStore
+from evals.rag.exact_store import ExactStore, cached_retriever
 from evals.rag.updating import Opened, Sections, Way, answer_from, shown
 from stemma import Cache, Embedder
 from stemma_langchain import (
     CachedChain,
-    CachedRetriever,
     LLMCache,
     LocalEmbeddings,
     WatchedRecordManager,
@@ -79,9 +78,7 @@ def _opened(
 
 def _chain(cache: Cache, searched: VectorStore, model: Citing, k: int) -> CachedChain:
     """Retriever, model and the whole answer, all cached."""
-    retriever = CachedRetriever(
-        cache, searched.as_retriever(search_kwargs={"k": k}), k=k, candidates=CANDIDATES
-    )
+    retriever = cached_retriever(cache, searched, k)
     gathered = RunnableParallel(context=retriever | _context, question=RunnablePassthrough())
     prompt = ChatPromptTemplate.from_template("{context}\n\n{question}")
     return CachedChain(cache, gathered | prompt | model)
