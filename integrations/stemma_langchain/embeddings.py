@@ -17,11 +17,12 @@ from stemma import (
     Hit,
     Miss,
     Request,
+    UnkeyableValue,
     UsageError,
     VectorCodec,
 )
 from stemma.embedders import as_embedder
-from stemma_langchain.fingerprint import embedding_identity
+from stemma_langchain.fingerprint import describe, embedding_identity
 
 __all__ = ["CachedEmbeddings", "LocalEmbeddings"]
 
@@ -171,17 +172,20 @@ class CachedEmbeddings(Embeddings):
 
     def _asked(self, texts: Sequence[str], role: Role) -> dict[str, Asked]:
         """The question for each text that is not blank, each once."""
-        model = self.stemma_identity
-        scope = {
-            "model": model,
-            "parameters": {
-                "role": role,
-                "dimensions": self.dimensions,
-                "dtype": "",
-                "instruction": self.instruction,
-            },
+        said: dict[str, Any] = {
+            "role": role,
+            "dimensions": self.dimensions,
+            "dtype": "",
+            "instruction": self.instruction,
         }
-        key = (model, role, self.dimensions, self.instruction)
+        try:
+            model = self.stemma_identity
+        except UnkeyableValue:  # the question has no key either, which is told where it is asked
+            model, key = "", None
+            said["model"] = describe(self.embeddings)
+        else:
+            key = (model, role, self.dimensions, self.instruction)
+        scope = {"model": model, "parameters": said}
         return {
             text: Asked(
                 scope=scope,

@@ -12,7 +12,7 @@ from langchain_core.documents import Document
 from langchain_core.runnables.config import run_in_executor
 from langchain_core.vectorstores import VectorStore
 
-from stemma import Cache, StoreError, forking
+from stemma import Cache, StoreError, UnkeyableValue, UsageError, forking
 from stemma_langchain.fingerprint import index_identity
 from stemma_langchain.vector_stores import (
     by_cosine,
@@ -56,11 +56,21 @@ class Teller:
     Args:
         cache: The cache.
         index: The identity of the index, or the vector store it is asked for each time.
+
+    Raises:
+        UsageError: The identity of the vector store cannot be told.
     """
 
     def __init__(self, cache: Cache, index: Any) -> None:
         self._cache = cache
         self._index = index
+        try:
+            self._identity()
+        except UnkeyableValue as error:
+            raise UsageError(
+                f"which index a {type(index).__name__} is cannot be told; name it with index=, "
+                f"here and in the cached retriever: {error}"
+            ) from error
         self._owed: list[Change] = []
         self._lock = forking.Lock(reentrant=True)
 
@@ -115,9 +125,11 @@ class Teller:
 
         return await _to_the_end(whole())
 
+    def _identity(self) -> str:
+        return self._index if isinstance(self._index, str) else index_identity(self._index)
+
     def _take_back(self, change: Change) -> None:
-        index = self._index if isinstance(self._index, str) else index_identity(self._index)
-        added = change.added
+        index, added = self._identity(), change.added
         if change.everything:
             self._cache.recall(index=index)
             added = [None]
