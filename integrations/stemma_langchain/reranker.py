@@ -73,18 +73,14 @@ class CachedReranker(BaseDocumentCompressor):
     source_key: str = "source"
     life: float | None = Field(default=None, gt=0)
 
-    _reranker: Reranker | None = PrivateAttr(default=None)
+    _adapted: tuple[Any, Reranker] | None = PrivateAttr(default=None)
     _unscored: bool = PrivateAttr(default=False)
 
     def __init__(self, cache: Cache, inner: Any, **named: Any) -> None:
         super().__init__(**{"cache": cache, "inner": inner, **named})
-        scores = _cross_encoder(inner, sure=self.pairwise is True)
-        if not isinstance(inner, BaseDocumentCompressor):
-            if self.pairwise is False:
-                raise UsageError("pairwise=False is for document compressors; this scores pairs")
-            self._reranker = as_reranker(inner, revision=self.model)
-        elif self.pairwise is not False and scores is not None:
-            self._reranker = as_reranker(scores, revision=self.model)
+        if self.pairwise is False and not isinstance(inner, BaseDocumentCompressor):
+            raise UsageError("pairwise=False is for document compressors; this scores pairs")
+        self._scores_pairs()
 
     def compress_documents(
         self,
@@ -147,7 +143,8 @@ class CachedReranker(BaseDocumentCompressor):
     @property
     def stemma_identity(self) -> Any:
         """What a chain around it is told of it."""
-        inner = self._reranker.revision if self._reranker is not None else self._list()
+        reranker = self._scores_pairs()
+        inner = reranker.revision if reranker is not None else self._list()
         return {
             "reranker": inner,
             "pairwise": self.pairwise,
@@ -170,8 +167,9 @@ class CachedReranker(BaseDocumentCompressor):
 
     def _scorer(self, asked: Compressing, by_text: Mapping[str, Document]) -> Reranker | None:
         """What scores pair by pair; `None` where the list is scored as a whole."""
-        if self._reranker is not None or not self.pairwise or self._unscored:
-            return self._reranker
+        reranker = self._scores_pairs()
+        if reranker is not None or not self.pairwise or self._unscored:
+            return reranker
         revision = self.model
         if revision is None:
             try:
@@ -180,6 +178,18 @@ class CachedReranker(BaseDocumentCompressor):
                 return None  # nor has the whole list a key: it is computed, and that is said
             revision = f"{type(self.inner).__name__}@{said[:12]}"
         return PairScores(asked, by_text, revision=revision)
+
+    def _scores_pairs(self) -> Reranker | None:
+        """What is known to score pairs, as it is now: a compressor's model may be replaced."""
+        scores = self.inner
+        if isinstance(scores, BaseDocumentCompressor):
+            sure = self.pairwise is True
+            scores = None if self.pairwise is False else _cross_encoder(scores, sure=sure)
+        if scores is None:
+            return None
+        if self._adapted is None or self._adapted[0] is not scores:
+            self._adapted = scores, as_reranker(scores, revision=self.model)
+        return self._adapted[1]
 
     def _list(self) -> dict[str, Any]:
         """What the whole list is keyed by, besides the query and the texts."""
