@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from stemma import forking
 from stemma.cache import Cache
-from stemma.errors import StoreError
+from stemma.errors import StoreError, UnkeyableValue, UsageError
 
 __all__ = ["Change", "Teller"]
 
@@ -53,11 +53,21 @@ class Teller:
     Args:
         cache: The cache.
         index: The index's identity, or what gives it each time.
+
+    Raises:
+        UsageError: The identity cannot be told.
     """
 
     def __init__(self, cache: Cache, index: str | Callable[[], str]) -> None:
         self._cache = cache
         self._index = index
+        try:
+            _ = self.index
+        except UnkeyableValue as error:
+            raise UsageError(
+                "which index this is cannot be told; name it with index=, here and in the cached "
+                f"retriever: {error}"
+            ) from error
         self._owed: list[Change] = []
         self._lock = forking.Lock(reentrant=True)
 

@@ -52,6 +52,7 @@ class WatchedVectorStore(Watching, VectorStore):
             this object have it from here.
 
     Raises:
+        UsageError: An argument is wrong, or the identity of the index cannot be told.
         StoreError: By what adds or deletes: the cache's store could not be reached. The documents
             are in the index as asked; the next call takes back what this one should have.
     """
