@@ -43,7 +43,7 @@ from stemma.nodes.node import Asked, KnownScope
 from stemma.nodes.rerank import Ranked, Reranking
 from stemma.outcome import REASONS, Hit, Miss, Recall, Recalled, Stored, Ticket
 from stemma.policies.life import LifePolicy
-from stemma.policies.neighbours import unit
+from stemma.policies.neighbours import of_length_one, unit
 from stemma.policies.threshold import Policy, ThresholdPolicy
 from stemma.query import Query
 from stemma.ranked import Found, ranked
@@ -132,6 +132,7 @@ __all__ = [
     "digest",
     "forking",
     "frames",
+    "of_length_one",
     "open",
     "ranked",
     "storable",

@@ -12,7 +12,8 @@
   `arrivals(index)` stands in the journal for that. It is made twice, and what was stored in between
   is looked at as well: a list that served another query before it was cut off.
 * What was built on a retrieval that is not stored (nothing was found, metadata without a stored
-  form) has `arrivals(index)` as a source, and goes with any chunk that comes.
+  form), and a retrieval by something built around the index (parent documents, ensembles), have
+  `arrivals(index)` as a source, and go with any chunk that comes, changes or goes.
 
 What is needed of the stored lists (`_Lists`) is kept in memory from one call to the next, and
 follows the store.
@@ -98,8 +99,9 @@ class Arrivals:
             raise UsageError("index must be the identity of an index: a text that is not empty")
         gone = list(dict.fromkeys((*_texts("changed", changed), *_texts("removed", removed))))
         vectors = [None if one is None else unit(one) for one in added]
+        named = [*gone, arrivals(index)] if gone else []
         try:
-            receipts = yield from self._recall([Selector(source=one) for one in gone])
+            receipts = yield from self._recall([Selector(source=one) for one in named])
             if vectors:
                 receipts += yield from self._arrived(index, vectors)
         except StoreUnavailable as error:

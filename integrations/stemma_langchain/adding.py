@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 
 from langchain_core.documents import Document
 from langchain_core.vectorstores import VectorStore
 
-from stemma import Change
-from stemma_langchain.searching import documents_by_id, stored_vectors
+from stemma import Change, of_length_one
+from stemma_langchain.vector_stores import by_cosine, documents_by_id, stored_vectors
 
 __all__ = ["Adding"]
 
@@ -67,9 +66,16 @@ class Adding:
             return None
 
     def _vectors(self, documents: Sequence[Document]) -> list[Any]:
-        """The vectors of documents that are in the store now; `None` for what has none."""
+        """The vectors of documents that are in the store now; `None` for what has none.
+
+        Or has one of which it is not known how the store compares it.
+        """
         embeddings = self._store.embeddings
-        if documents and embeddings is not None:
-            with suppress(Exception):
-                return list(stored_vectors(self._store, documents, embeddings))
-        return [None] * len(documents)
+        if not documents or embeddings is None:
+            return [None] * len(documents)
+        try:
+            given = stored_vectors(self._store, documents, embeddings)
+            cosine = by_cosine(self._store)
+            return [one if cosine or of_length_one(one) else None for one in given]
+        except Exception:
+            return [None] * len(documents)

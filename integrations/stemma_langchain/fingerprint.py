@@ -37,6 +37,7 @@ __all__ = [
     "embedding_identity",
     "fingerprint",
     "index_identity",
+    "store_identities",
 ]
 
 
@@ -106,6 +107,23 @@ def index_identity(thing: Any) -> str:
     if len(walk.stores) > 1:
         return f"{type(thing).__name__}@{digest('index/1', [s for _, s in walk.stores])[:12]}"
     ((store, said),) = walk.stores
+    return _store_identity(store, said)
+
+
+def store_identities(thing: Any) -> tuple[str, ...]:
+    """The identities of the vector stores in whatever retrieves, each as `index_identity` has it.
+
+    Raises:
+        UnkeyableValue: One of them cannot be told.
+    """
+    walk = Walk()
+    walk.describe(thing)
+    return tuple(dict.fromkeys(_store_identity(store, said) for store, said in walk.stores))
+
+
+def _store_identity(store: Any, said: Any) -> str:
+    if isinstance(said, str):
+        return said
     name = place(store, "collection_name", "index_name", "table_name")
     shown = f"{type(store).__name__}:{name}" if name else type(store).__name__
     return f"{shown}@{digest('index/1', said)[:12]}"

@@ -7,6 +7,7 @@ same tools, whatever the ids of the calls and whatever they cost.
 
 from __future__ import annotations
 
+import functools
 import pathlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
@@ -67,15 +68,22 @@ def _response_text(response: Any) -> str:
     return said if isinstance(said, str) else "" if said is None else str(said.model_dump_json())
 
 
-def _fields(value: Any, left_out: Iterable[str]) -> dict[str, Any]:
+@functools.lru_cache(maxsize=1_024)
+def _defaults(kind: type[BaseModel]) -> Mapping[str, Any]:
+    """What each field is where nothing is said, to be compared with: it is slow to be told."""
+    return {
+        name: field.get_default(call_default_factory=True)
+        for name, field in kind.model_fields.items()
+    }
+
+
+def _fields(value: BaseModel, left_out: Iterable[str]) -> dict[str, Any]:
     """The fields of a pydantic object that are not at their default, as they are."""
-    found: dict[str, Any] = {}
-    for name, field in type(value).model_fields.items():
-        held = getattr(value, name)
-        if name in left_out or held == field.get_default(call_default_factory=True):
-            continue
-        found[name] = held
-    return found
+    return {
+        name: held
+        for name, default in _defaults(type(value)).items()
+        if name not in left_out and (held := getattr(value, name)) != default
+    }
 
 
 def _built(kind: type[BaseModel]) -> Callable[[Any], Any]:

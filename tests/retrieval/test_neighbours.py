@@ -50,6 +50,21 @@ def test_the_same_query_is_always_proven_where_the_list_goes_on():
     assert reuse(query, query, corpus[order], floor=floor, k=11, factor=math.inf) is None
 
 
+def test_two_queries_are_not_taken_for_one_because_their_product_is_one():
+    """Of nearly equal unit vectors, float32 gives 1 for what is less by up to 6e-8."""
+
+    def at(angle):
+        return unit([math.cos(angle), math.sin(angle)])
+
+    query, asked = at(0.0), at(2e-4)
+    assert float(query @ asked) == 1.0
+    inside, outside = at(-0.4998), at(0.50001)
+    assert float(outside @ asked) > float(inside @ asked)
+    floor = float(outside @ query)
+    found = reuse(asked, query, np.stack([inside]), floor=floor, k=1, factor=math.inf)
+    assert found is None
+
+
 def test_the_statistical_rule_serves_where_the_proof_does_not_reach():
     query = unit([1.0, 0.0, 0.0])
     asked = unit([math.cos(0.3), math.sin(0.3), 0.0])

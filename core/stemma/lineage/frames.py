@@ -229,10 +229,9 @@ class Frame:
                 self.read(Read("source", source.chunk, read_at, source=source, said=text))
 
     def read_unstored(self, index: str, read_at: Mapping[int, int]) -> None:
-        """Note a retrieval that is not stored.
+        """Note a retrieval of which no entry tells what was looked for in the index.
 
-        No entry tells what was looked for in the index, so whatever comes into it concerns what is
-        built here.
+        Whatever comes into it concerns what is built here.
         """
         name = arrivals(index)
         self.read_sources([(Source(document=name, chunk=name, content=""), "")], read_at)
