@@ -119,10 +119,7 @@ def _refreshed(cache: Cache, embedder: Embedder, k: int, *, watched: bool = True
         embed_model=Known(embedder),
         transformations=[whole],  # a section is one node, however long
     )
-    retriever = CachedRetriever(
-        cache, index.as_retriever(similarity_top_k=k), candidates=CANDIDATES
-    )
-    engine = CachedQueryEngine(cache, Answering(retriever=retriever, llm=CachedLLM(cache, model)))
+    engines: list[CachedQueryEngine] = []
 
     def show(sections: Sections) -> None:
         index.refresh_ref_docs(
@@ -131,10 +128,16 @@ def _refreshed(cache: Cache, embedder: Embedder, k: int, *, watched: bool = True
         for name in list(index.ref_doc_info):
             if name not in sections:
                 index.delete_ref_doc(name, delete_from_docstore=True)
+        # A retriever searches among the nodes that the index had when it was made.
+        retriever = CachedRetriever(
+            cache, index.as_retriever(similarity_top_k=k), candidates=CANDIDATES
+        )
+        answering = Answering(retriever=retriever, llm=CachedLLM(cache, model))
+        engines[:] = [CachedQueryEngine(cache, answering)]
 
     return Opened(
         show=show,
-        ask=lambda question: str(engine.query(question)),
+        ask=lambda question: str(engines[0].query(question)),
         work=lambda: model.calls + counting.searches,
     )
 

@@ -98,6 +98,7 @@ def changes(told):
     assert min(status["changed"], status["same"]) > 0
     for name, found in told["ways"].items():
         assert found["gone"] + found["entered"] + found["unchanged"] == told["questions"]
+        assert min(found["gone"], found["unchanged"]) > 0, name
         assert found["served"] <= found["unchanged"]
         assert found["stale"] == (found["gone"] if "without" in name else 0)
     assert sum(one["lists"] for one in told["lists"].values()) == told["questions"]
