@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stemma.policies.neighbours import SLACK, cone_bound, distance, factor_needed, reuse, unit
+from stemma.policies.neighbours import SLACK, cone_bound, distance, factor_served, reuse, unit
 
 
 def rows(rng, n, width):
@@ -92,10 +92,32 @@ def test_the_cone_bound_is_never_below_the_floor_and_never_above_one(floor, simi
     assert floor - 1e-9 <= bound <= 1.0
 
 
-def test_the_factor_that_would_have_been_right():
-    assert factor_needed(0.6, 0.5, 0.98) == pytest.approx(0.1 / 0.2)
-    assert factor_needed(0.6, 0.5, 1.0) is None
-    assert factor_needed(0.6, -math.inf, 0.9) is None
+@given(shape=st.tuples(st.integers(0, 999), st.integers(4, 30), st.integers(1, 6)))
+def test_the_largest_factor_that_serves_is_where_serving_ends(shape):
+    seed, documents, k = shape
+    rng = np.random.default_rng(seed)
+    corpus, (query, noise) = rows(rng, documents, 8), rows(rng, 2, 8)
+    asked = unit(query + 0.4 * noise)
+    floor = float((corpus @ query).min())
+    largest = factor_served(asked, query, corpus, floor=floor, k=k)
+    if documents < k:
+        assert largest is None
+        return
+    for by in (-0.01, 0.01):
+        found = reuse(asked, query, corpus, floor=floor, k=k, factor=largest + by)
+        if found is None or found.kind == "statistical":
+            assert (found is None) == (by > 0)
+
+
+def test_there_is_no_largest_factor_for_one_query_or_a_list_that_is_all_there_is():
+    query, corpus = unit([1.0, 0.0]), np.stack([unit([1.0, 1.0])])
+    assert factor_served(query, query, corpus, floor=0.1, k=1) is None
+    near = unit([1.0, 0.1])
+    assert factor_served(near, query, corpus, floor=-math.inf, k=1) is None
+    assert factor_served(near, query, corpus, floor=0.1, k=1) > 0
+
+
+def test_distances_of_unit_vectors():
     assert distance(1.0) == 0.0
     assert distance(-1.0) == 2.0
     assert distance(1.0000001) == 0.0

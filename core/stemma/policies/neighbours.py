@@ -30,7 +30,7 @@ __all__ = [
     "Reuse",
     "cone_bound",
     "distance",
-    "factor_needed",
+    "factor_served",
     "of_length_one",
     "reuse",
     "unit",
@@ -147,18 +147,23 @@ def _reused(
     )
 
 
-def factor_needed(nearest_outside: float, floor: float, similarity: float) -> float | None:
-    """The factor with which the statistical rule would have been right about one list.
+def factor_served(
+    asked: Vector, query: Vector, vectors: Matrix, *, floor: float, k: int
+) -> float | None:
+    """The largest factor with which the statistical rule would serve a list.
 
     Args:
-        nearest_outside: The similarity to the new query of the nearest document outside the list.
+        asked: The new query's unit vector, shape (d,).
+        query: The list's own, shape (d,).
+        vectors: The listed documents' unit vectors, shape (n, d).
         floor: The list's floor.
-        similarity: Of the two queries.
+        k: How many documents are asked for, from 1.
 
     Returns:
-        `None` where it cannot be told: the queries are the same, or nothing is outside.
+        `None` where there is none: the list is too short, or the queries are the same.
     """
-    apart = distance(similarity)
-    if apart < math.sqrt(SLACK) or not math.isfinite(floor):
+    apart = distance(float(query @ asked))
+    if len(vectors) < k or apart < math.sqrt(SLACK) or not math.isfinite(floor):
         return None
-    return (nearest_outside - floor) / apart
+    last = float(np.partition(vectors @ asked, len(vectors) - k)[len(vectors) - k])
+    return (last - floor) / apart
