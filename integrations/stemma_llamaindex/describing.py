@@ -10,6 +10,7 @@ What is counted, by kind:
 * fields that shape no answer (`NOISE`: callbacks, clients, retries, timeouts, tokenizers, …) are
   left out, and secrets are digests, because two keys are two accounts;
 * functions by their code and what they captured (see `stemma.callables`);
+* the memory of a conversation that is told apart: its limits and fixed blocks, not what was said;
 * what cannot be told (a connection), or remembers conversations: no key can be made of it.
 
 The code of classes is not read: when you change what a class does, change the `version` of the
@@ -28,7 +29,12 @@ from llama_index.core.base.llms.base import BaseLLM
 from llama_index.core.chat_engine.types import BaseChatEngine
 from llama_index.core.indices.base import BaseIndex
 from llama_index.core.indices.vector_store.retrievers import VectorIndexRetriever
-from llama_index.core.memory import BaseMemory
+from llama_index.core.memory import (
+    BaseMemory,
+    BaseMemoryBlock,
+    FactExtractionMemoryBlock,
+    StaticMemoryBlock,
+)
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 from llama_index.core.storage.kvstore.types import BaseKVStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
@@ -74,6 +80,9 @@ Only of classes of LlamaIndex, its integrations among them, and of models.
 
 _SECRET = re.compile(r"(?:^|_)(?:key|token|secret|password|credentials)$")
 
+_CONVERSATION = frozenset({"chat_store", "chat_store_key", "session_id", "sql_store"})
+"""Where a memory keeps what was said, which is told apart from it."""
+
 _NAMES = ("collection_name", "index_name", "table_name", "namespace")
 _PLACES = (
     *_NAMES,
@@ -118,6 +127,8 @@ class Walk(LiveWalk):
 
     def remembers(self, thing: Any) -> bool:
         """See `stemma.describing.LiveWalk`."""
+        if isinstance(thing, BaseMemoryBlock):
+            return not isinstance(thing, (StaticMemoryBlock, FactExtractionMemoryBlock))
         return isinstance(thing, BaseMemory) and thing is not self._aside
 
     def met(self, thing: Any, described: Any) -> None:
@@ -199,7 +210,13 @@ def searches_everything(retriever: VectorIndexRetriever) -> bool:
     return not named or set(named) >= set(held)
 
 
-def _kept(_: Walk, thing: BaseDocumentStore | BaseKVStore | BaseMemory) -> Any:
+def _memory(walk: Walk, thing: BaseMemory) -> Any:
+    """A memory without its conversation: how much of that it tells, and what it adds to it."""
+    noise = walk.noise(type(thing)) | _CONVERSATION
+    return {"class": name_of(type(thing)), "fields": walk.fields(thing, noise)}
+
+
+def _kept(_: Walk, thing: BaseDocumentStore | BaseKVStore) -> Any:
     return {"class": name_of(type(thing))}  # what it holds is asked for elsewhere
 
 
@@ -209,7 +226,8 @@ Walk.forms = (
     (BasePydanticVectorStore, _store),
     (BaseIndex, _index),
     (VectorIndexRetriever, _vector_retriever),
-    ((BaseDocumentStore, BaseKVStore, BaseMemory), _kept),
+    (BaseMemory, _memory),
+    ((BaseDocumentStore, BaseKVStore), _kept),
 )
 
 

@@ -6,7 +6,13 @@ import sys
 import pytest
 from llama_index.core import MockEmbedding, PromptTemplate, VectorStoreIndex
 from llama_index.core.llms import MockLLM
-from llama_index.core.memory import ChatMemoryBuffer
+from llama_index.core.memory import (
+    ChatMemoryBuffer,
+    FactExtractionMemoryBlock,
+    Memory,
+    StaticMemoryBlock,
+    VectorMemoryBlock,
+)
 from llama_index.core.postprocessor import SimilarityPostprocessor
 from llama_index.core.retrievers import VectorIndexRetriever
 from llama_index.core.schema import TextNode
@@ -24,6 +30,12 @@ def index(**named):
     return VectorStoreIndex(
         [TextNode(text="a"), TextNode(text="b")], embed_model=MockEmbedding(4), **named
     )
+
+
+class Texts(SimpleVectorStore):
+    """A store that keeps the texts."""
+
+    stores_text: bool = True
 
 
 def same(one, two):
@@ -76,6 +88,40 @@ def test_a_memory_has_no_key_unless_it_is_told_apart():
     with pytest.raises(UnkeyableValue):
         digest(describe({"of": memory}))
     assert digest(describe_whole({"of": memory}, aside=memory).value)
+
+
+def blocks(*held, **named):
+    return Memory.from_defaults(memory_blocks=list(held), **named)
+
+
+def fixed(text):
+    return blocks(StaticMemoryBlock(name="who", static_content=text))
+
+
+def learned(fact):
+    return blocks(FactExtractionMemoryBlock(llm=MockLLM(), facts=[fact]))
+
+
+@pytest.mark.parametrize(
+    ("make", "one", "other"),
+    [
+        (fixed, "It is Ann.", "It is Bob."),
+        (learned, "It is Ann.", "It is Bob."),
+        (lambda limit: blocks(token_limit=limit), 3_000, 4_000),
+    ],
+)
+def test_of_a_memory_told_apart_counts_what_it_adds_to_the_conversation(make, one, other):
+    def described(memory):
+        return digest(describe_whole({"of": memory}, aside=memory).value)
+
+    assert described(make(one)) == described(make(one))
+    assert described(make(one)) != described(make(other))
+
+
+def test_a_block_that_remembers_by_itself_has_no_key():
+    memory = blocks(VectorMemoryBlock(vector_store=Texts(), embed_model=MockEmbedding(4)))
+    with pytest.raises(UnkeyableValue):
+        digest(describe_whole({"of": memory}, aside=memory).value)
 
 
 def test_an_index_is_known_by_its_store():

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 from llama_index.core import Document, MockEmbedding, VectorStoreIndex, get_response_synthesizer
+from llama_index.core.base.base_selector import BaseSelector, MultiSelection, SingleSelection
 from llama_index.core.base.llms.types import CompletionResponse, LLMMetadata
 from llama_index.core.base.response.schema import (
     AsyncStreamingResponse,
@@ -17,11 +18,23 @@ from llama_index.core.chat_engine import (
     ContextChatEngine,
     SimpleChatEngine,
 )
-from llama_index.core.chat_engine.types import AgentChatResponse, BaseChatEngine
+from llama_index.core.chat_engine.types import (
+    AgentChatResponse,
+    BaseChatEngine,
+    StreamingAgentChatResponse,
+)
 from llama_index.core.llms import ChatMessage, CustomLLM
-from llama_index.core.memory import ChatMemoryBuffer
+from llama_index.core.memory import (
+    ChatMemoryBuffer,
+    SimpleComposableMemory,
+    VectorMemory,
+)
 from llama_index.core.prompts import PromptTemplate
-from llama_index.core.query_engine import CustomQueryEngine, RetrieverQueryEngine
+from llama_index.core.query_engine import (
+    CustomQueryEngine,
+    RetrieverQueryEngine,
+    RouterQueryEngine,
+)
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from llama_index.core.tools import QueryEngineTool, ToolOutput
@@ -250,6 +263,29 @@ def test_what_an_engine_is_built_of_may_be_cached_as_well(cache):
     assert (len(CALLS), len(SEARCHES)) == (1, 2)
 
 
+async def test_an_answer_of_a_router_is_kept_with_its_choice(cache):
+    class First(BaseSelector):
+        def _select(self, choices, query):
+            return MultiSelection(selections=[SingleSelection(index=0, reason="the first")])
+
+        async def _aselect(self, choices, query):
+            return self._select(choices, query)
+
+        def _get_prompts(self):
+            return {}
+
+        def _update_prompts(self, prompts):
+            pass
+
+    tool = QueryEngineTool.from_defaults(engine(), description="all there is")
+    router = RouterQueryEngine(First(), [tool], llm=Speaker())
+    for ask in STYLES:
+        answer = await ask(CachedQueryEngine(cache, router))
+        assert answer.metadata["selector_result"].reason == "the first"
+    assert answer.metadata[NOTE]["tier"] == "exact"
+    assert len(CALLS) == 1
+
+
 def test_a_recalled_document_takes_the_answer_with_it(cache):
     cached = CachedQueryEngine(cache, index().as_query_engine(llm=Speaker()))
     cached.query(QUESTION)
@@ -391,6 +427,11 @@ async def test_synthesizing_asynchronously_is_too(cache):
     assert str(await cached.asynthesize(QueryBundle(QUESTION), nodes)) == "answer 1"
 
 
+def remembering():
+    memory = VectorMemory.from_defaults(embed_model=MockEmbedding(8))
+    return SimpleChatEngine.from_defaults(llm=Speaker(), memory=memory)
+
+
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
@@ -398,6 +439,7 @@ async def test_synthesizing_asynchronously_is_too(cache):
         (lambda cache: CachedQueryEngine(cache, Shelf()), "query engine"),
         (lambda cache: CachedChatEngine(cache, engine()), "chat engine"),
         (lambda cache: CachedChatEngine("cache", chat(SimpleChatEngine)), "stemma.Cache"),
+        (lambda cache: CachedChatEngine(cache, remembering()), "which conversation came before"),
     ],
 )
 def test_wrong_arguments_are_errors(cache, wrong, words):
@@ -488,6 +530,34 @@ async def test_a_history_that_is_given_replaces_the_memory(cache, talk):
     assert len(CALLS) == 1
 
 
+def limited(tokens):
+    return ChatMemoryBuffer.from_defaults(token_limit=tokens, tokenizer_fn=str.split)
+
+
+def composed(text):
+    elsewhere = ChatMemoryBuffer.from_defaults([ChatMessage(role="user", content=text)])
+    return SimpleComposableMemory.from_defaults(
+        primary_memory=limited(99), secondary_memory_sources=[elsewhere]
+    )
+
+
+@pytest.mark.parametrize(
+    ("memory", "one", "other"),
+    [
+        (limited, 20, 40),
+        pytest.param(
+            *(composed, "I am Ann.", "I am Bob."),
+            marks=pytest.mark.filterwarnings("ignore:the cache is bypassed:RuntimeWarning"),
+        ),
+    ],
+)
+async def test_what_a_memory_adds_to_the_conversation_is_in_the_key(cache, memory, one, other):
+    for held in (one, other):
+        made = SimpleChatEngine.from_defaults(llm=Speaker(), memory=memory(held))
+        await asay(CachedChatEngine(cache, made), QUESTION)
+    assert len(CALLS) == 2
+
+
 def test_a_chat_hit_says_so_and_is_a_whole_response(cache):
     cached = CachedChatEngine(cache, chat(ContextChatEngine))
     made = cached.chat(QUESTION)
@@ -499,6 +569,19 @@ def test_a_chat_hit_says_so_and_is_a_whole_response(cache):
     assert [source.tool_name for source in found.sources] == [
         source.tool_name for source in made.sources
     ]
+
+
+async def test_a_streamed_chat_hit_says_so_too(cache):
+    cached = CachedChatEngine(cache, chat(ContextChatEngine))
+    assert cached.stream_chat(QUESTION).metadata is None
+    cached.reset()
+    await stream(cached, QUESTION)
+    cached.reset()
+    assert cached.stream_chat(QUESTION).metadata[NOTE]["tier"] == "exact"
+    cached.reset()
+    found = await cached.astream_chat(QUESTION)
+    assert found.metadata[NOTE]["tier"] == "exact"
+    assert isinstance(found, StreamingAgentChatResponse)
 
 
 @pytest.mark.parametrize("talk", TALKS)
