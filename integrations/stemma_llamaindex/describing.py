@@ -20,6 +20,7 @@ face, or give the class a `stemma_identity`.
 from __future__ import annotations
 
 import re
+import uuid
 from typing import Any, ClassVar
 
 from llama_index.core.base.base_query_engine import BaseQueryEngine
@@ -166,9 +167,18 @@ def _model(walk: Walk, thing: BaseModel) -> Any:
 
 def _store(walk: Walk, thing: BasePydanticVectorStore) -> Any:
     said = {name: held for name in _PLACES if (held := _place(thing, name)) is not None}
+    said |= _collection(thing)
     if not any(name in said for name in _NAMES):
         said["unnamed"] = name_for_now(thing)
     return {"store": name_of(type(thing)), "places": walk.describe(said)}
+
+
+def _collection(store: BasePydanticVectorStore) -> dict[str, Any]:
+    """The collection that a store was given, as Chroma's: its name, and its id in every process."""
+    held = ask(store, "client")
+    name, number = ask(held, "name"), ask(held, "id")
+    known = isinstance(name, str) and isinstance(number, uuid.UUID)
+    return {"collection_name": name, "collection": number} if known else {}
 
 
 def _place(thing: Any, *names: str) -> Any:
@@ -276,7 +286,7 @@ def index_identity(thing: Any) -> str:
     own = own_identity(one)
     if isinstance(own, str):
         return own
-    name = _place(one, *_NAMES)
+    name = _collection(one).get("collection_name", _place(one, *_NAMES))
     shown = type(one).__name__ if name is None else f"{type(one).__name__}:{name}"
     return f"{shown}@{_short(said)}"
 

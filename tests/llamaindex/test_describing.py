@@ -2,7 +2,9 @@
 
 import subprocess
 import sys
+from typing import Any
 
+import chromadb
 import pytest
 from llama_index.core import MockEmbedding, PromptTemplate, VectorStoreIndex
 from llama_index.core.llms import MockLLM
@@ -21,6 +23,7 @@ from llama_index.core.vector_stores import (
     MetadataFilters,
     SimpleVectorStore,
 )
+from pydantic import PrivateAttr
 
 from stemma import UnkeyableValue, digest
 from stemma_llamaindex.describing import describe, describe_whole, index_identity
@@ -141,6 +144,31 @@ def test_an_index_is_known_by_its_store():
     other = VectorStoreIndex.from_vector_store(Placed(), MockEmbedding(5))
     assert index_identity(other) == identity()  # which model asks it is told apart elsewhere
     assert not same(other.as_retriever(), index().as_retriever())
+
+
+def test_a_store_that_was_given_a_collection_is_known_by_it(tmp_path):
+    class Given(SimpleVectorStore):
+        """As LlamaIndex's store over Chroma, which is told no name of its own."""
+
+        stores_text: bool = True
+        collection_name: str | None = None
+        _held: Any = PrivateAttr()
+
+        def __init__(self, held):
+            super().__init__()
+            self._held = held
+
+        @property
+        def client(self):
+            return self._held
+
+    def identity(name, place="one"):
+        held = chromadb.PersistentClient(str(tmp_path / place)).get_or_create_collection(name)
+        return index_identity(Given(held))
+
+    assert identity("books").startswith("Given:books@")
+    assert identity("books") == identity("books")
+    assert len({identity("books"), identity("films"), identity("books", place="two")}) == 3
 
 
 def test_an_index_in_memory_has_a_name_as_long_as_it_lives():
