@@ -60,6 +60,7 @@ __all__ = [
     "describe_whole",
     "embedding_identity",
     "index_identity",
+    "indexes_in",
     "model_name",
     "searches_everything",
 ]
@@ -283,6 +284,22 @@ def index_identity(thing: Any) -> str:
         said = [said for _, said in found] if found else described
         return f"{type(thing).__name__}@{_short(said)}"
     ((one, said),) = found
+    return _named(one, said)
+
+
+def indexes_in(thing: Any) -> list[str]:
+    """The identities of the vector stores that a thing itself reads from.
+
+    What stands behind a cached retriever or engine is not among them: what it finds is kept by
+    itself.
+    """
+    walk = Walk()
+    walk.describe(thing)
+    stores = [(one, said) for one, said in walk.indexes if not isinstance(one, BaseIndex)]
+    return list(dict.fromkeys(_named(one, said) for one, said in stores))
+
+
+def _named(one: Any, said: Any) -> str:
     own = own_identity(one)
     if isinstance(own, str):
         return own

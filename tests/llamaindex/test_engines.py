@@ -3,7 +3,13 @@
 import asyncio
 
 import pytest
-from llama_index.core import Document, MockEmbedding, VectorStoreIndex, get_response_synthesizer
+from llama_index.core import (
+    Document,
+    MockEmbedding,
+    StorageContext,
+    VectorStoreIndex,
+    get_response_synthesizer,
+)
 from llama_index.core.base.base_selector import BaseSelector, MultiSelection, SingleSelection
 from llama_index.core.base.llms.types import CompletionResponse, LLMMetadata
 from llama_index.core.base.response.schema import (
@@ -38,12 +44,19 @@ from llama_index.core.query_engine import (
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from llama_index.core.tools import QueryEngineTool, ToolOutput
+from llama_index.core.vector_stores import SimpleVectorStore
 from llama_index_instrumentation.dispatcher import instrument_tags
 from pydantic import BaseModel
 
 import stemma
 from stemma import UsageError
-from stemma_llamaindex import CachedChatEngine, CachedLLM, CachedQueryEngine
+from stemma_llamaindex import (
+    CachedChatEngine,
+    CachedLLM,
+    CachedQueryEngine,
+    CachedRetriever,
+    WatchedVectorStore,
+)
 from stemma_llamaindex.codec import NOTE
 
 CALLS: list = []
@@ -295,6 +308,60 @@ def test_a_recalled_document_takes_the_answer_with_it(cache):
     assert len(CALLS) == 2
 
 
+class Letters(MockEmbedding):
+    """A text's vector is that of its first letter."""
+
+    def _get_query_embedding(self, query):
+        place = ord(query[0].lower()) - ord("a")
+        return [float(place == other) for other in range(self.embed_dim)]
+
+    _get_text_embedding = _get_query_embedding
+
+    async def _aget_query_embedding(self, query):
+        return self._get_query_embedding(query)
+
+
+def watched(cache):
+    store = WatchedVectorStore(cache, SimpleVectorStore())
+    return VectorStoreIndex.from_documents(
+        [Document(text="What invoice 7 says.", id_="seven")],
+        storage_context=StorageContext.from_defaults(vector_store=store),
+        embed_model=Letters(26),
+    )
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+@pytest.mark.parametrize("ask", STYLES)
+async def test_a_new_document_concerns_all_that_a_retriever_nobody_wrapped_may_have_missed(
+    cache, ask, streaming
+):
+    books = watched(cache)
+
+    async def answered():
+        made = books.as_query_engine(llm=Speaker(), streaming=streaming)
+        await text(await ask(CachedQueryEngine(cache, made)))
+        return len(CALLS)
+
+    assert [await answered(), await answered()] == [1, 1]
+    books.insert(Document(text="Zebras are elsewhere.", id_="zebras"))
+    assert await answered() == 2
+
+
+def test_a_new_document_concerns_of_cached_retrievals_those_that_it_belongs_to(cache):
+    books = watched(cache)
+
+    def ask():
+        retriever = CachedRetriever(cache, books.as_retriever(similarity_top_k=1))
+        CachedQueryEngine(cache, engine(retriever=retriever)).query(QUESTION)
+        return len(CALLS)
+
+    assert [ask(), ask()] == [1, 1]
+    books.insert(Document(text="Zebras are elsewhere.", id_="zebras"))
+    assert ask() == 1
+    books.update_ref_doc(Document(text="What invoice 7 now says.", id_="seven"))
+    assert ask() == 2
+
+
 def test_the_nodes_of_a_response_are_sources_where_no_retriever_was_seen(cache):
     class Own(CustomQueryEngine):
         def custom_query(self, query_str):
@@ -515,6 +582,21 @@ async def test_another_conversation_before_is_another_question(cache, talk):
     cached.reset()
     await talk(cached, QUESTION)
     assert len(CALLS) == 2
+
+
+@pytest.mark.parametrize("talk", TALKS)
+async def test_a_new_document_concerns_a_conversation_as_well(cache, talk):
+    books = watched(cache)
+
+    async def converse():
+        memory = ChatMemoryBuffer.from_defaults([], token_limit=999, tokenizer_fn=str.split)
+        made = books.as_chat_engine(chat_mode="context", llm=Speaker(), memory=memory)
+        await talk(CachedChatEngine(cache, made), QUESTION)
+        return len(CALLS)
+
+    assert [await converse(), await converse()] == [1, 1]
+    books.insert(Document(text="Zebras are elsewhere.", id_="zebras"))
+    assert await converse() == 2
 
 
 @pytest.mark.parametrize("talk", TALKS)
