@@ -135,7 +135,8 @@ class Walk(LiveWalk):
 
     def met(self, thing: Any, described: Any) -> None:
         """See `stemma.describing.LiveWalk`."""
-        if isinstance(thing, (BaseIndex, BasePydanticVectorStore)):
+        named = isinstance(thing, BaseDocumentStore) and own_identity(thing) is not None
+        if named or isinstance(thing, (BaseIndex, BasePydanticVectorStore)):
             self.indexes.append((thing, described))
         elif isinstance(thing, BaseLLM):
             self.models.append(thing)
@@ -199,7 +200,8 @@ def _index(walk: Walk, thing: BaseIndex[Any]) -> Any:
         "embedding": walk.describe(ask(thing, "_embed_model")),
         "store": walk.describe(store),
     }
-    if store is None:
+    if store is None:  # an index over a docstore, which is watched under the index's identity
+        described["documents"] = walk.describe(ask(thing, "docstore"))
         described["unnamed"] = name_for_now(thing)
     return described
 
@@ -288,7 +290,7 @@ def index_identity(thing: Any) -> str:
 
 
 def indexes_in(thing: Any) -> list[str]:
-    """The identities of the vector stores that a thing itself reads from.
+    """The identities of the stores that a thing itself reads from.
 
     What stands behind a cached retriever or engine is not among them: what it finds is kept by
     itself.

@@ -7,6 +7,7 @@ from llama_index.core import (
     Document,
     MockEmbedding,
     StorageContext,
+    SummaryIndex,
     VectorStoreIndex,
     get_response_synthesizer,
 )
@@ -43,6 +44,7 @@ from llama_index.core.query_engine import (
 )
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.tools import QueryEngineTool, ToolOutput
 from llama_index.core.vector_stores import SimpleVectorStore
 from llama_index_instrumentation.dispatcher import instrument_tags
@@ -55,6 +57,7 @@ from stemma_llamaindex import (
     CachedLLM,
     CachedQueryEngine,
     CachedRetriever,
+    WatchedDocumentStore,
     WatchedVectorStore,
 )
 from stemma_llamaindex.codec import NOTE
@@ -345,6 +348,24 @@ async def test_a_new_document_concerns_all_that_a_retriever_nobody_wrapped_may_h
     assert [await answered(), await answered()] == [1, 1]
     books.insert(Document(text="Zebras are elsewhere.", id_="zebras"))
     assert await answered() == 2
+
+
+def test_a_new_document_concerns_answers_from_an_index_over_a_docstore(cache):
+    documents = WatchedDocumentStore(cache, SimpleDocumentStore(), index="handbook")
+    handbook = SummaryIndex.from_documents(
+        [Document(text="What invoice 7 says.", id_="seven")],
+        storage_context=StorageContext.from_defaults(docstore=documents),
+    )
+    retriever = CachedRetriever(cache, handbook.as_retriever())
+    assert retriever.index_identity() == "handbook"
+    plain = CachedQueryEngine(cache, handbook.as_query_engine(llm=Speaker()))
+    cached = CachedQueryEngine(cache, engine(retriever=retriever, llm=Speaker(model="other")))
+    for one in (plain, cached):
+        one.query(QUESTION)
+        assert one.query(QUESTION).metadata[NOTE]["tier"] == "exact"
+    handbook.insert(Document(text="Zebras are elsewhere.", id_="zebras"))
+    assert len(plain.query(QUESTION).source_nodes) == 2
+    assert len(cached.query(QUESTION).source_nodes) == 2
 
 
 def test_a_new_document_concerns_of_cached_retrievals_those_that_it_belongs_to(cache):
