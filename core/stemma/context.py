@@ -21,7 +21,7 @@ from stemma.scope import Labels
 if TYPE_CHECKING:
     from stemma.lineage.frames import Frame
 
-__all__ = ["Context", "Mode", "current", "entered"]
+__all__ = ["Context", "Mode", "current", "entered", "going_on", "said"]
 
 Mode = Literal["normal", "bypass", "refresh"]
 
@@ -130,6 +130,24 @@ _contexts: ContextVar[Mapping[int, Context]] = ContextVar(
 def current(owner: int) -> Context:
     """What has been said for the cache with this number."""
     return _contexts.get().get(owner, _NOTHING)
+
+
+def said() -> Mapping[int, Context]:
+    """What has been said here for all caches, for `going_on`."""
+    return _contexts.get()
+
+
+@contextmanager
+def going_on(before: Mapping[int, Context]) -> Iterator[None]:
+    """Go on, until the block ends, with what was said where something began.
+
+    What is said here counts for the caches that it is said for.
+    """
+    token = _contexts.set({**before, **_contexts.get()})
+    try:
+        yield
+    finally:
+        _contexts.reset(token)
 
 
 @contextmanager

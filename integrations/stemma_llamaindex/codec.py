@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
+from llama_index.core.base.base_selector import MultiSelection, SingleSelection
 from llama_index.core.base.llms.types import (
     AudioBlock,
     CacheControl,
@@ -175,11 +176,13 @@ def _dump_metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 
 def _dump_response(response: Any) -> dict[str, Any]:
-    return {
-        "response": response.response,
-        "nodes": response.source_nodes,
-        "metadata": _dump_metadata(response.metadata),
-    }
+    metadata = _dump_metadata(response.metadata)
+    if metadata is not None:  # in which engines put that of each node, with its note
+        metadata = {
+            name: _dump_metadata(value) if isinstance(value, dict) else value
+            for name, value in metadata.items()
+        }
+    return {"response": response.response, "nodes": response.source_nodes, "metadata": metadata}
 
 
 def _load_response(kind: Any) -> Callable[[Any], Any]:
@@ -284,6 +287,8 @@ FORMS: tuple[Form, ...] = (
     _model(ThinkingBlock, equal_by=("content",)),
     _model(ToolCallBlock, equal_by=("tool_name", "tool_kwargs")),
     _model(LogProb),
+    _model(SingleSelection),
+    _model(MultiSelection),
     Form(
         tag="li.ChatMessage",
         kind=ChatMessage,
