@@ -27,6 +27,7 @@ from stemma.embedders import LocalEmbedder
 from stemma.entry import Vector
 from stemma.policies import verifier as home
 from stemma.policies.features import FEATURES, features
+from stemma.policies.guards import guard
 from stemma.policies.logistic import fit
 from stemma.policies.standing import KNOWN, known, standings
 from stemma.policies.threshold import Candidate
@@ -185,7 +186,8 @@ def _ranked(
     for candidate, standing, (_, _, same) in zip(ranked, standings(ranked), stored, strict=True):
         said = verifier.verify(asked, candidate)
         if not said.refused and candidate.similarity >= FLOOR:
-            found.append((known(said.score, standing), same))
+            clear = guard(asked, candidate.focus) is None
+            found.append((known(said.score, standing, clear=clear), same))
     return found
 
 

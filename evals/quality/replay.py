@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from evals.quality.texts import Request
 
+from evals.quality.texts import Request
 from stemma.entry import Vector
 from stemma.policies.learning import Judgement, Learns
 from stemma.policies.threshold import Candidate, Policy

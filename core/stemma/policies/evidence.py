@@ -14,7 +14,7 @@ from stemma.errors import UsageError
 from stemma.policies.budget import audit_share, lowest_bar
 from stemma.policies.learning import Judgement
 from stemma.policies.logistic import Floats, fit
-from stemma.policies.standing import KNOWN, LOWEST, Standing
+from stemma.policies.standing import KNOWN, LOWEST, NEAR, Standing
 
 __all__ = ["Evidence"]
 
@@ -30,12 +30,11 @@ _REBAR = 25
 _RIDGE = 5.0
 _MOST_AUDITS = 0.25
 _DOUBTFUL = 0.1
-"""If no more than the allowed share were wrong, as many as were would be rarer than this."""
+"""The warm start ends once so many are wrong that twice the bound makes that rarer than this."""
 
-_SURE_OF_TEXTS = 1.0
-"""The verifier's log-odds from which on two texts may be taken for the same without a judgement."""
+_SERVED = 1e6
 
-_VERIFIED = KNOWN.index("verified")
+_CLEAR = KNOWN.index("clear")
 _WEIGHT, _WRONG, _AT = range(len(KNOWN), len(KNOWN) + 3)
 """Columns of a judgement behind what is known: its weight, whether wrong, at which request."""
 
@@ -47,7 +46,7 @@ class Evidence:
         prior: The weights of `KNOWN` before anything was judged.
         bound: The allowed share of wrong hits among the requests.
         audits: The share of would-be hits that is audited in the long run.
-        warm: Whether the prior may serve alone, before the judgements say enough.
+        warm: Whether what is near and clear of guards is served until judgements contradict.
 
     Raises:
         UsageError: The weights are not those of `KNOWN`.
@@ -61,7 +60,6 @@ class Evidence:
         self._prior = tuple(float(prior[name]) for name in KNOWN)
         self._bound, self._audits, self._warm = bound, audits, warm
         self._lock = forking.Lock()
-        self._sure = math.log((1.0 - bound) / bound) if bound else math.inf
         self._judged = np.empty((64, len(KNOWN) + 3))
         self._number = self._requests = self._since = 0
         self._weights, self._bar = self._prior, math.inf
@@ -92,7 +90,7 @@ class Evidence:
             ceiling: The verifier's highest log-odds for it.
             standing: How it stands.
         """
-        constant, verified, near, ahead, apart, agreeing, company, both = self._weights
+        constant, verified, near, ahead, apart, agreeing, company, both, clear = self._weights
         slope = verified + both * standing.nearness
         return (
             constant
@@ -102,11 +100,16 @@ class Evidence:
             + apart * standing.apart
             + agreeing * standing.agreeing
             + company * standing.company
+            + max(clear, 0.0)
         )
 
     def allows(self, row: Sequence[float], score: float) -> bool:
-        """Whether a candidate may be served: by what was judged, or by the prior while that may."""
-        return score >= self._bar or (self._warm and self._surely(row))
+        """Whether a candidate may be served: by what was judged, or by being clear."""
+        return score >= self._bar or (self._warm and bool(row[_CLEAR]))
+
+    def may_allow(self, most: float, standing: Standing) -> bool:
+        """Whether a candidate that stands so may be served, if it scores as high as it can."""
+        return most >= self._bar or (self._warm and standing.nearness >= NEAR)
 
     def add(self, judgement: Judgement) -> None:
         """Take a judgement in.
@@ -119,7 +122,7 @@ class Evidence:
             raise UsageError("this judgement is of another policy's trial")
         with self._lock:
             self._keep((*row, judgement.trial.weight, float(wrong), float(self._requests)))
-            if self._warm and self._surely(row):
+            if self._warm and row[_CLEAR]:
                 self._doubt(wrong=wrong)
             if self._since % _REFIT == 0:
                 self._fit()
@@ -170,14 +173,10 @@ class Evidence:
         self._number += 1
         self._since += 1
 
-    def _surely(self, row: Sequence[float]) -> bool:
-        """Whether the prior is sure, and by the texts: who agrees here is not known yet."""
-        return row[_VERIFIED] >= _SURE_OF_TEXTS and _product(self._prior, row) >= self._sure
-
     def _doubt(self, *, wrong: bool) -> None:
-        """Count a judgement on what the prior is sure of; too many wrong ones end its say."""
+        """Count a judgement on what is clear; too many wrong ones end the warm start."""
         self._doubts = (self._doubts[0] + 1, self._doubts[1] + wrong)
-        if _at_least(self._doubts[1], self._doubts[0], self._bound) < _DOUBTFUL:
+        if _at_least(self._doubts[1], self._doubts[0], 2 * self._bound) < _DOUBTFUL:
             self._warm = False
 
     def _fit(self) -> None:
@@ -198,6 +197,8 @@ class Evidence:
             return
         before = int(judged[0, _AT]) if self._since > self._number else 0
         scores: Floats = judged[:, : len(KNOWN)] @ np.array(self._weights)
+        if self._warm:  # what is served whatever the bar has its part of the budget first
+            scores[judged[:, _CLEAR] > 0] = _SERVED
         self._bar = lowest_bar(
             scores,
             judged[:, _WEIGHT],

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from stemma.policies.features import nearness
 from stemma.policies.threshold import Candidate
 
-__all__ = ["KNOWN", "LOWEST", "Standing", "known", "standings"]
+__all__ = ["KNOWN", "LOWEST", "NEAR", "Standing", "known", "standings"]
 
 KNOWN = (
     "constant",
@@ -21,6 +21,7 @@ KNOWN = (
     "agreeing",
     "company",
     "verified_near",
+    "clear",
 )
 """What is known of a candidate, in the order in which `known` gives it."""
 
@@ -34,6 +35,9 @@ _CROWD = 8
 """From so many neighbours on, the last of them says how near what was not seen may be."""
 
 _UNSEEN = nearness(0.3)
+
+NEAR = nearness(0.8)
+"""From here on a text to which no guard objects may be taken for the same, with MiniLM."""
 
 
 class Standing(NamedTuple):
@@ -78,10 +82,17 @@ def standings(ranked: Sequence[Candidate]) -> list[Standing]:
     return found
 
 
-def known(score: float, standing: Standing) -> tuple[float, ...]:
-    """The values of `KNOWN` for a candidate that a verifier gave these log-odds."""
+def known(score: float, standing: Standing, *, clear: bool) -> tuple[float, ...]:
+    """The values of `KNOWN` for a candidate.
+
+    Args:
+        score: The log-odds that a verifier gave it.
+        standing: How it stands.
+        clear: Whether no guard objects to it; it is `clear` if it is also `NEAR`.
+    """
     score = max(score, LOWEST)
-    return (1.0, score, *standing, score * standing.nearness)
+    near = clear and standing.nearness >= NEAR
+    return (1.0, score, *standing, score * standing.nearness, float(near))
 
 
 def _margin(value: float) -> float:

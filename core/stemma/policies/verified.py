@@ -10,6 +10,7 @@ from typing import Any
 
 from stemma.errors import UsageError
 from stemma.policies.evidence import Evidence
+from stemma.policies.guards import guard
 from stemma.policies.learning import Judgement, Trial, must_agree
 from stemma.policies.shares import error_bound, share
 from stemma.policies.standing import Standing, known, standings
@@ -44,8 +45,9 @@ class VerifiedPolicy:
     them, and on average over such traffic. Every fresh answer to be judged makes it surer; some
     would-be hits are computed afresh for that (`audit`).
 
-    Before anything is known of the traffic, what the shipped weights are sure of is served, with
-    half of the bound in mind; that ends when judgements contradict, or say more.
+    Before anything is known of the traffic, what is near enough and clear of every guard is served,
+    if the embedder is the one that `NEAR` was measured with. Judgements on it count against the
+    budget first, and end this warm start where they contradict it.
 
     Args:
         max_error: The share, 0 to 0.5. 0 serves nothing by meaning.
@@ -149,6 +151,8 @@ class VerifiedPolicy:
         for most, candidate, standing in reach:
             if most <= best or len(found) == _REACH:
                 break
+            if found and not evidence.may_allow(most, standing):
+                continue
             found.append(self._stood(asked, candidate, standing))
             if not found[-1].said.refused:
                 best = max(best, found[-1].score)
@@ -156,7 +160,8 @@ class VerifiedPolicy:
 
     def _stood(self, asked: str, candidate: Candidate, standing: Standing) -> _Stood:
         said = self._verifier.verify(asked, candidate)
-        row = known(said.score, standing)
+        clear = not said.refused and guard(asked, candidate.focus) is None
+        row = known(said.score, standing, clear=clear)
         return _Stood(candidate, said, row, self._evidence.score(row))
 
     def _declined(self, nearest: Candidate, first: _Stood, best: _Stood) -> Decision:
@@ -168,7 +173,9 @@ class VerifiedPolicy:
         chance = _chance(best.score)
         detail = f"{chance:.0%} likely to be right, too little for an error of {self.max_error:g}"
         without = known(
-            self._verifier.ceiling(blamed.candidate.similarity), Standing(*blamed.known[2:7])
+            self._verifier.ceiling(blamed.candidate.similarity),
+            Standing(*blamed.known[2:7]),
+            clear=True,
         )
         if blamed.said.against and self._evidence.allows(without, self._evidence.score(without)):
             return _refused(nearest, blamed.said.against, detail, trial)
