@@ -36,6 +36,7 @@ REASONS: Mapping[str, str] = {
     "source_changed": "a document it was built from has changed",
     "parent_invalid": "an entry it was built from is gone, replaced, expired or quarantined",
     "quarantined": "the stored entry was reported as wrong",
+    "low_confidence": "too little speaks for the stored entry being right",
     "damaged": "the stored record was damaged and has been removed",
     "unreadable": "the stored value could not be read and has been removed",
     "bypassed": "the caller asked not to read the cache",

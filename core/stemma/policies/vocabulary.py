@@ -254,6 +254,10 @@ alive | dead
 always | never
 begin | end
 sync | async
+born birth | died death die
+rise rising | fall falling
+keep | discard
+marry | divorce
 """
 
 _PREFIXES = ("un", "dis", "in", "im", "ir", "il", "non", "de", "mis", "anti", "a")
