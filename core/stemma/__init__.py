@@ -44,6 +44,7 @@ from stemma.nodes.rerank import Ranked, Reranking
 from stemma.outcome import REASONS, Hit, Miss, Recall, Recalled, Stored, Ticket
 from stemma.policies.life import LifePolicy
 from stemma.policies.neighbours import of_length_one, unit
+from stemma.policies.same_answer import Answer, SameAnswer
 from stemma.policies.threshold import Policy, ThresholdPolicy
 from stemma.query import Query
 from stemma.ranked import Found, ranked
@@ -60,6 +61,7 @@ from stemma.tokens import TokenCount, count_tokens
 __all__ = [
     "NODES",
     "REASONS",
+    "Answer",
     "Asked",
     "BytesCodec",
     "Cache",
@@ -101,6 +103,7 @@ __all__ = [
     "Request",
     "RerankerError",
     "Reranking",
+    "SameAnswer",
     "SchemaTooNew",
     "Scope",
     "Search",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from stemma.entry import Entry, Vector
+from stemma.policies.learning import Trial
 from stemma.request import Key
 from stemma.scope import Node
 
@@ -100,6 +101,7 @@ class Miss:
         nearest: The id of the nearest candidate, where there was one.
         similarity: That candidate's similarity, −1 to 1.
         detail: More words, without any prompt's text.
+        trial: What a fresh answer will tell the policy of, where it learns.
     """
 
     reason: str
@@ -107,6 +109,7 @@ class Miss:
     nearest: str | None = None
     similarity: float | None = None
     detail: str = ""
+    trial: Trial | None = field(default=None, repr=False)
 
     hit: Literal[False] = field(default=False, repr=False)
 
@@ -120,12 +123,14 @@ class Ticket:
         sequence: The store's sequence number at the lookup.
         started: The monotonic clock at the lookup, seconds.
         vector: The focus's vector, where it was computed.
+        trial: What the value will tell the policy of, where it learns.
     """
 
     query: Query = field(repr=False)
     sequence: int
     started: float
     vector: Vector | None = field(default=None, repr=False)
+    trial: Trial | None = field(default=None, repr=False)
 
     @property
     def key(self) -> Key:

@@ -18,6 +18,7 @@ from stemma.journal import Journal
 from stemma.lease import Leases
 from stemma.lineage.frames import Frame, Read, register
 from stemma.policies.life import LifePolicy
+from stemma.policies.same_answer import SameAnswer
 from stemma.policies.threshold import Policy
 from stemma.query import Query
 from stemma.scope import Scope
@@ -52,6 +53,7 @@ class Parts:
         clock: Clock,
         fail: Fail = "open",
         leases: Leases | None = None,
+        same_answer: SameAnswer | None = None,
     ) -> None:
         self.store = store
         self.index = index
@@ -61,6 +63,7 @@ class Parts:
         self.clock = clock
         self.fail = fail
         self.leases = leases
+        self.same_answer = SameAnswer() if same_answer is None else same_answer
         self.listeners = Listeners()
         self.journal = Journal(store, lambda error: self.fault("journal", error))
         self.sequence = 0

@@ -9,6 +9,7 @@ from stemma.codec import Encoded
 from stemma.effects import Ask, Steps
 from stemma.entry import Cost, Entry, Lineage, SourceEdge, Vector
 from stemma.errors import CodecError, StemmaError, UsageError
+from stemma.judging import Judging
 from stemma.outcome import Stored, Ticket
 from stemma.parts import Parts, kind_of
 from stemma.query import Query
@@ -40,6 +41,7 @@ class Putting:
     def __init__(self, parts: Parts, embed: Callable[[Query], Steps[Vector | None]]) -> None:
         self._parts = parts
         self._embed = embed
+        self._judging = Judging(parts)
 
     def put(
         self,
@@ -65,6 +67,7 @@ class Putting:
         (stored,) = yield from self._put_all(
             [_Ready(ticket, value, encoded, cost, confidence, life)]
         )
+        yield from self._judging.judge(ticket, encoded)
         return stored
 
     def put_many(

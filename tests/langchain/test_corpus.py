@@ -18,6 +18,7 @@ from langchain_tests.integration_tests import VectorStoreIntegrationTests
 import stemma
 from stemma.stores.memory import MemoryStore
 from stemma_langchain import (
+    CachedChain,
     CachedRetriever,
     LocalEmbeddings,
     WatchedRecordManager,
@@ -410,3 +411,27 @@ def test_who_names_the_index_at_the_watched_store_need_not_name_it_again(cache, 
         manager = WatchedRecordManager(cache, InMemoryRecordManager(namespace="shop"), watched)
         manager.update(["2"])
     assert [one.id for one in retriever.invoke(query)] == ["2"]
+
+
+@pytest.mark.parametrize("index", [None, "shop"])
+@pytest.mark.parametrize("streamed", [False, True])
+def test_answers_of_a_chain_over_a_plain_retriever_go_with_any_new_document(cache, index, streamed):
+    """Nothing tells what it looked for; a document of another index concerns it not."""
+    store = WatchedVectorStore(cache, make("memory"), index=index)
+    other = WatchedVectorStore(cache, make("memory"), index="another")
+    store.add_texts(["We ship to Canada."], ids=["1"])
+    chain = CachedChain(cache, store.as_retriever() | first_text)
+
+    def ask():
+        chunks = list(chain.stream("Can I pay by cheque?")) if streamed else []
+        return chunks[-1] if streamed else chain.invoke("Can I pay by cheque?")
+
+    assert ask() == ask() == "We ship to Canada."
+    other.add_texts(["Can I pay by cheque? No."])
+    assert ask() == "We ship to Canada."
+    store.add_texts(["Can I pay by cheque? Yes, you can pay by cheque."])
+    assert "cheque" in ask()
+
+
+def first_text(documents):
+    return documents[0].page_content

@@ -189,6 +189,7 @@ def test_what_lists_would_have_missed_is_learnt_from_searches_that_were_made_any
         assert calibration.factor(INDEX) == learnt
         assert all(row.tenant == "me" for row in cache.stats().rows)
 
+
 def test_without_candidates_only_the_same_query_hits(world):
     world.fill(60)
     query = world.query()

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stemma.keys import digest
-from stemma.policies.guards import guard
 from stemma.policies.shares import share
 
 __all__ = ["Answer", "Judge", "SameAnswer", "Sameness"]
@@ -88,6 +87,8 @@ class SameAnswer:
         Raises:
             UnkeyableValue: A structured value or argument has no stable form.
         """
+        from stemma.policies.guards import guard  # noqa: PLC0415 - its tables take long to load
+
         if fresh.calls or stored.calls:
             return Sameness(same=_calls(fresh) == _calls(stored), by="calls")
         if fresh.value is not None and stored.value is not None:
