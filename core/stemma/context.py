@@ -90,6 +90,19 @@ class Context:
             factors={**self.factors, **factors} if factors else self.factors,
         )
 
+    def gone_on(self, before: Context) -> Context:
+        """This context, in the name of one that was said before, unless it names a tenant."""
+        if self.tenant is not None:
+            return self
+        return dataclasses.replace(
+            self,
+            tenant=before.tenant,
+            within=before.within,
+            pool=before.pool,
+            permissions=before.permissions,
+            factors={**before.factors, **self.factors},
+        )
+
     def labelled(self, tags: tuple[str, ...] | str) -> Labels:
         """The labels, with further tags; a single text is one tag."""
         if not tags:
@@ -141,9 +154,11 @@ def said() -> Mapping[int, Context]:
 def going_on(before: Mapping[int, Context]) -> Iterator[None]:
     """Go on, until the block ends, with what was said where something began.
 
-    What is said here counts for the caches that it is said for.
+    Whose call it is, and what it may see, is as it was then, unless another tenant is named here.
     """
-    token = _contexts.set({**before, **_contexts.get()})
+    here = _contexts.get()
+    both = {owner: said.gone_on(before[owner]) for owner, said in here.items() if owner in before}
+    token = _contexts.set({**before, **here, **both})
     try:
         yield
     finally:

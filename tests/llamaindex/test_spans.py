@@ -540,6 +540,17 @@ async def test_a_stream_is_whose_question_it_was_wherever_it_is_read(cache, asyn
     assert len(cache.engine.parts.store.find(Selector(node="call"), limit=10)) == 3
 
 
+def test_what_else_is_said_where_a_stream_is_read_leaves_it_whose_it_was(cache):
+    with cache.using(tenant="bolt", permissions=["hr"]):
+        responses = [engine(cache, streaming=True).query("what of item-1?") for _ in range(2)]
+    with cache.using(tags=["read"]):
+        assert list(responses[0].response_gen)
+    with cache.bypass():
+        assert list(responses[1].response_gen)
+    (entry,) = cache.engine.parts.store.find(Selector(node="call"), limit=10)
+    assert (entry.tenant, entry.labels.tags) == ("bolt", ("read",))
+
+
 def test_who_reads_a_stream_may_say_whose_it_is(cache):
     with cache.using(tenant="bolt"):
         response = engine(cache, streaming=True).query("what of item-1?")
