@@ -12,6 +12,7 @@ the groups of each stream that `evals.quality.texts.seen` sets aside for it.
 from __future__ import annotations
 
 import json
+import math
 import random
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -33,7 +34,7 @@ from stemma.policies.standing import KNOWN, known, standings
 from stemma.policies.threshold import Candidate
 from stemma.policies.verifier import FeatureVerifier
 
-__all__ = ["crossed", "fit_standing", "fit_verifier"]
+__all__ = ["crossed", "fit_standing", "fit_verifier", "scored"]
 
 WEIGHTS = {
     "hard_negatives en": 0.4,
@@ -96,11 +97,16 @@ def crossed(
         ]
         verifier = fit_verifier(given, at, embedder)
         for name, all_of in sets.items():
-            for number, pair in enumerate(all_of):
-                if seen(pair.part, FOLDS) == fold:
-                    said = verifier.verify(pair.one, Candidate("", pair.other, _near(pair, at)))
-                    scores[name][number] = -np.inf if said.refused else said.score
+            for number, score in enumerate(scored(verifier, all_of, at)):
+                if seen(all_of[number].part, FOLDS) == fold:
+                    scores[name][number] = score
     return scores
+
+
+def scored(verifier: FeatureVerifier, all_of: Sequence[Pair], at: Vectors) -> list[float]:
+    """A verifier's score of each pair; −inf where it refuses."""
+    said = (verifier.verify(one.one, Candidate("", one.other, _near(one, at))) for one in all_of)
+    return [-math.inf if one.refused else one.score for one in said]
 
 
 def fit_standing(

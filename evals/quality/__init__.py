@@ -20,9 +20,6 @@ PARTS = {
     "zipf": "requests with repeats, rewordings and near misses, by every policy",
     "intents": "two streams of intents: the learning policies' hits, and errors against bounds",
     "pairs": "pairs of questions, by cross-validation, and contrasts that nothing was fitted to",
-    "chinese": "Chinese pairs and questions with a multilingual embedder",
-    "followups": "follow-up questions in their own conversation and in others",
-    "gptcache": "GPTCache from the package registry on the same stream and vectors",
 }
 """Each module in this package that has a `run(size=, seed=, folder=)`, and what it measures."""
 

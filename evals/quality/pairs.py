@@ -11,12 +11,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from evals.fit_verifier import crossed
+from evals.fit_verifier import crossed, scored
 from evals.measuring import Figure, Measured, scaled
 from evals.quality.texts import PAIRS, Pair, contrasts, pairs
 from evals.quality.vectors import vectors
 from stemma.embedders import LocalEmbedder
-from stemma.policies.threshold import Candidate
 from stemma.policies.verifier import FeatureVerifier, shipped
 
 __all__ = ["run", "share"]
@@ -47,13 +46,7 @@ def run(*, size: float, seed: int, folder: Path) -> Measured:  # noqa: ARG001
     texts = [text for all_of in (*sets.values(), ours) for pair in all_of for text in _both(pair)]
     at = vectors(texts, embedder)
     scores = crossed(sets, at, embedder.revision)
-    verifier = FeatureVerifier.read(shipped())
-    sets["contrasts"] = ours
-    scores["contrasts"] = []
-    for pair in ours:
-        near = float(at[pair.one] @ at[pair.other])
-        said = verifier.verify(pair.one, Candidate("", pair.other, near))
-        scores["contrasts"].append(-math.inf if said.refused else said.score)
+    sets["contrasts"], scores["contrasts"] = ours, scored(FeatureVerifier.read(shipped()), ours, at)
     told: dict[str, Any] = {}
     figures = []
     for name, all_of in sets.items():

@@ -96,6 +96,55 @@ class _Stored:
         return next((one for one in answers[:OTHERS] if same(groups[one], request.group)), None)
 
 
+class _Replay:
+    """The cache as the stream finds it."""
+
+    def __init__(
+        self,
+        size: int,
+        at: Mapping[str, Vector],
+        policy: Policy | None,
+        same: Comparer,
+        sparse: bool,
+    ) -> None:
+        self.stored = _Stored(size, len(next(iter(at.values()))))
+        self.exact: dict[tuple[str, str], str] = {}
+        self.taken: list[float] = []
+        self._at, self._policy, self._same, self._sparse = at, policy, same, sparse
+
+    def ask(self, request: Request) -> Outcome:
+        """What becomes of a request."""
+        known = self.exact.get((request.tenant, request.text))
+        if known is not None:
+            return Outcome("exact", known != request.group)
+        if self._policy is not None:
+            served = self._decided(request, self._policy)
+            if served is not None:
+                return Outcome("semantic", served != request.group)
+        self.exact[request.tenant, request.text] = request.group
+        return Outcome("miss")
+
+    def _decided(self, request: Request, policy: Policy) -> str | None:
+        """The group of what is served; what was not is judged by the fresh answer, and stored."""
+        vector, stored = self._at[request.text], self.stored
+        candidates = stored.nearest(vector, policy.depth, policy.floor)
+        began = time.perf_counter()
+        decision = policy.decide(request.text, candidates)
+        self.taken.append((time.perf_counter() - began) * 1e6)
+        if decision.accepted:
+            return stored.requests[int(decision.accepted[0].id)].group
+        agrees, answer = False, f"{len(self.exact)}"
+        if isinstance(policy, Learns) and decision.trial is not None:
+            tried = int(decision.trial.candidate)
+            agrees = self._same(stored.requests[tried].group, request.group)
+            policy.learn(Judgement(trial=decision.trial, right=agrees, by="eval"))
+            like = stored.answers[tried] if agrees else None
+            answer = like or stored.like(request, candidates, self._same) or answer
+        if not (self._sparse and agrees):
+            stored.add(request, vector, answer)
+        return None
+
+
 def replay(
     requests: Sequence[Request],
     at: Mapping[str, Vector],
@@ -114,48 +163,17 @@ def replay(
         sparse: Whether a fresh answer that agrees with its neighbour's is not stored for meaning,
             as published for vCache.
     """
-    stored = _Stored(len(requests), len(next(iter(at.values()))))
-    exact: dict[tuple[str, str], str] = {}
+    cache = _Replay(len(requests), at, policy, same, sparse)
     given: set[str] = set()
     outcomes: list[Outcome] = []
     reusable: list[bool] = []
-    taken: list[float] = []
     for request in requests:
         reusable.append(request.group in given)
         given.add(request.group)
-        known = exact.get((request.tenant, request.text))
-        if known is not None:
-            outcomes.append(Outcome("exact", known != request.group))
-            continue
-        candidates: list[Candidate] = []
-        agrees = False
-        answer = f"{len(exact)}"
-        if policy is not None:
-            vector = at[request.text]
-            candidates = stored.nearest(vector, policy.depth, policy.floor)
-            began = time.perf_counter()
-            decision = policy.decide(request.text, candidates)
-            taken.append((time.perf_counter() - began) * 1e6)
-            if decision.accepted:
-                served = stored.requests[int(decision.accepted[0].id)].group
-                outcomes.append(Outcome("semantic", served != request.group))
-                continue
-            if isinstance(policy, Learns) and decision.trial is not None:
-                tried = int(decision.trial.candidate)
-                agrees = same(stored.requests[tried].group, request.group)
-                policy.learn(Judgement(trial=decision.trial, right=agrees, by="eval"))
-                answer = (
-                    stored.answers[tried]
-                    if agrees
-                    else stored.like(request, candidates, same) or answer
-                )
-            if not (sparse and agrees):
-                stored.add(request, vector, answer)
-        outcomes.append(Outcome("miss"))
-        exact[request.tenant, request.text] = request.group
+        outcomes.append(cache.ask(request))
     return Replayed(
         outcomes=outcomes,
         reusable=reusable,
-        entries=len(stored.requests) if policy is not None else len(exact),
-        microseconds=taken,
+        entries=len(cache.exact if policy is None else cache.stored.requests),
+        microseconds=cache.taken,
     )

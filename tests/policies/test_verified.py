@@ -78,14 +78,17 @@ def test_where_all_are_wrong_hardly_any_is_served(kind):
     assert len(hits) <= (0.02 if kind is VerifiedPolicy else 0.03) * 4_000
 
 
-def test_a_state_can_be_kept_as_json_and_decides_the_same(kind):
-    policy = kind(0.05, embedder=EMBEDDER, seed=5)
-    learnt(policy, 2_000, wrong_below=0.9)
-    again = kind(0.05, embedder=EMBEDDER)
+def test_a_state_can_be_kept_as_json_and_serves_what_was_learnt(kind):
+    policy, again, fresh = (kind(0.05, embedder="another/1", seed=5) for _ in range(3))
+    learnt(policy, 4_000, wrong_below=0.9)
     again.restore(json.loads(json.dumps(policy.record())))
     assert again.record() == policy.record()
-    one, other = (learnt(kept, 1, wrong_below=0.9, seed=9) for kept in (policy, again))
-    assert one == other
+    near = [Candidate("0", "where is my parcel now", 0.99, "0")]
+    kept, new = (
+        sum(bool(one.decide("where is my parcel", near).accepted) for _ in range(50))
+        for one in (again, fresh)
+    )
+    assert kept > new + 20
 
 
 @pytest.mark.parametrize("other", ["another/1", ""])

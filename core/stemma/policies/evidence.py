@@ -68,9 +68,14 @@ class Evidence:
     def __len__(self) -> int:
         return self._number
 
-    @property
-    def audits(self) -> float:
-        """The share of would-be hits that is to be computed afresh just now, 0 to 1."""
+    def audits(self, row: Sequence[float] | None = None) -> float:
+        """The share of would-be hits that is to be computed afresh just now, 0 to 1.
+
+        Args:
+            row: What is known of the candidate; what is clear is audited as in the long run.
+        """
+        if row is not None and self._warm and row[_CLEAR]:
+            return self._audits
         most = max(self._audits, _MOST_AUDITS)
         return audit_share(self._bound, self._requests, least=self._audits, most=most)
 
@@ -205,7 +210,7 @@ class Evidence:
             judged[:, _WRONG],
             requests=self._requests - before,
             bound=self._bound,
-            heaviest=1.0 / self.audits,
+            heaviest=1.0 / self.audits(),
         )
 
 

@@ -108,7 +108,7 @@ class VerifiedPolicy:
         best = open_[0]
         if not evidence.allows(best.known, best.score):
             return self._declined(ranked[0], stood[0], best)
-        audited = evidence.audits
+        audited = evidence.audits(best.known)
         if self._random.random() < audited:
             trial = Trial(candidate=best.candidate.id, known=best.known, weight=1.0 / audited)
             return _refused(best.candidate, "audit", "", trial)
