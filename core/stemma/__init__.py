@@ -42,13 +42,14 @@ from stemma.lineage.tree import FamilyTree
 from stemma.nodes.node import Asked, KnownScope
 from stemma.nodes.rerank import Ranked, Reranking
 from stemma.outcome import REASONS, Hit, Miss, Recall, Recalled, Stored, Ticket
+from stemma.policies.cleaning import Cleaning
 from stemma.policies.life import LifePolicy
 from stemma.policies.neighbours import unit
 from stemma.policies.threshold import Policy, ThresholdPolicy
 from stemma.query import Query
 from stemma.ranked import Found, ranked
 from stemma.ranking import Ranking, RankingCodec
-from stemma.request import Key, Request
+from stemma.request import Key, LeftOut, Request
 from stemma.scope import NODES, Labels, Scope
 from stemma.search import Search, Searcher, candidates
 from stemma.selector import Selector
@@ -65,6 +66,7 @@ __all__ = [
     "Cache",
     "CacheFault",
     "Change",
+    "Cleaning",
     "Clock",
     "Codec",
     "CodecError",
@@ -86,6 +88,7 @@ __all__ = [
     "Key",
     "KnownScope",
     "Labels",
+    "LeftOut",
     "LifePolicy",
     "Lineage",
     "Miss",

@@ -159,6 +159,8 @@ class Putting:
             verified=now,
             expires=self._expires(ready, now),
             derived=bool(lineage),
+            before=query.request.turns,
+            left_out=query.request.left_out,
         )
         if traced is None:
             return Put(entry=entry, vector=vector, since=ticket.sequence)
