@@ -39,6 +39,7 @@ SUBMODULES = {
     "stemma.embedders.local",
     "stemma.errors",
     "stemma.policies.admission",
+    "stemma.policies.cleaning",
     "stemma.policies.focus",
     "stemma.rerankers",
 }

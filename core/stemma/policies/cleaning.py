@@ -18,7 +18,7 @@ from stemma.errors import UsageError
 from stemma.policies.patterns import bounded
 from stemma.request import LeftOut
 
-__all__ = ["DETECTED", "LINE", "Cleaning", "Spans", "Sweep"]
+__all__ = ["DETECTED", "LINE", "Cleaning", "Spans", "Sweep", "checked"]
 
 LINE = 4_000
 """Lines longer than this, in characters, are left as they are: a search costs up to its square."""
@@ -120,6 +120,17 @@ class Cleaning:
         return self._rules + _built_in() if system and self.detect else self._rules
 
 
+def checked(cleaning: Cleaning | None) -> Cleaning | None:
+    """The same, if it is one.
+
+    Raises:
+        UsageError: It is something else.
+    """
+    if cleaning is not None and not isinstance(cleaning, Cleaning):
+        raise UsageError(f"cleaning must be a Cleaning, not {type(cleaning).__name__}")
+    return cleaning
+
+
 class Sweep:
     """One prompt being cleaned: gives its texts without what is left out, and remembers that.
 
@@ -133,8 +144,7 @@ class Sweep:
     __slots__ = ("_found", "_rules", "_system")
 
     def __init__(self, cleaning: Cleaning | None) -> None:
-        if cleaning is not None and not isinstance(cleaning, Cleaning):
-            raise UsageError(f"cleaning must be a Cleaning, not {type(cleaning).__name__}")
+        checked(cleaning)
         self._rules = () if cleaning is None else cleaning.rules(system=False)
         self._system = () if cleaning is None else cleaning.rules(system=True)
         self._found: dict[str, list[str]] = {}
