@@ -10,7 +10,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from types import MappingProxyType
 from typing import Any
 
@@ -211,10 +211,11 @@ class Sweep:
 
 
 def _spans(pattern: re.Pattern[str]) -> Spans:
-    def found(line: str) -> Iterator[tuple[int, int]]:
-        return (match.span() for match in pattern.finditer(line))
+    return partial(_matches, pattern)  # not a closure, which could not be pickled
 
-    return found
+
+def _matches(pattern: re.Pattern[str], line: str) -> Iterator[tuple[int, int]]:
+    return (match.span() for match in pattern.finditer(line))
 
 
 @cache
