@@ -45,6 +45,7 @@ from stemma.outcome import REASONS, Hit, Miss, Recall, Recalled, Stored, Ticket
 from stemma.policies.cleaning import Cleaning
 from stemma.policies.life import LifePolicy
 from stemma.policies.neighbours import unit
+from stemma.policies.novelty import Novelty
 from stemma.policies.threshold import Policy, ThresholdPolicy
 from stemma.query import Query
 from stemma.ranked import Found, ranked
@@ -94,6 +95,7 @@ __all__ = [
     "Miss",
     "MissingDependency",
     "NodeStats",
+    "Novelty",
     "Policy",
     "Query",
     "Ranked",

@@ -18,6 +18,7 @@ from stemma.journal import Journal
 from stemma.lease import Leases
 from stemma.lineage.frames import Frame, Read, register
 from stemma.policies.life import LifePolicy
+from stemma.policies.novelty import Novelty
 from stemma.policies.threshold import Policy
 from stemma.query import Query
 from stemma.scope import Scope
@@ -52,6 +53,7 @@ class Parts:
         clock: Clock,
         fail: Fail = "open",
         leases: Leases | None = None,
+        novelty: Novelty | None = None,
     ) -> None:
         self.store = store
         self.index = index
@@ -61,6 +63,7 @@ class Parts:
         self.clock = clock
         self.fail = fail
         self.leases = leases
+        self.novelty = novelty
         self.listeners = Listeners()
         self.journal = Journal(store, lambda error: self.fault("journal", error))
         self.sequence = 0
