@@ -158,8 +158,6 @@ class LLMCache(BaseCache):
 
     def _at_once(self, prompt: str, llm_string: str) -> list[Generation] | None:
         """The exact hit, found without taking the prompt apart. What is not plain is left alone."""
-        if self.cleaning is not None:
-            return None
         chat = is_chat(prompt)
         waiting = waiting_calls() if chat else []
         whole = plain_prompt(prompt)

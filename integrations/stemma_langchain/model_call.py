@@ -77,9 +77,7 @@ class ModelCall:
     @property
     def whole(self) -> bytes | None:
         """The messages as their own exact key, where that can be had without reading them."""
-        if self._written is None or self._cleaning is not None:
-            return None
-        return plain_prompt(self._written)
+        return None if self._written is None else plain_prompt(self._written)
 
     def asked(self, life: float | None) -> Asked:
         """The question; one that has no key, where the messages cannot be written."""

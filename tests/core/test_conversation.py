@@ -126,6 +126,24 @@ def test_without_an_embedder_conversations_must_be_equal(url, do, model):
         assert do(chat.answers.lookup, ASK, before=REWORDED).reason == "cold"
 
 
+def test_an_older_turn_that_is_far_is_enough_although_the_context_is_near(url, do, model):
+    """What stands far back hardly weighs in the context's vector."""
+
+    class Odd(Counting):
+        def embed(self, texts):
+            made = super().embed(texts)
+            if "tell me about ships" in texts:
+                made[texts.index("tell me about ships")] = np.eye(128)[0]
+            return made
+
+    later = ("Ships sail.", "And what else do they do?", "They carry goods.")
+    with stemma.open(url, tenant="me", embedder=Odd()) as chat:
+        do(chat.answers.get_or_compute, ASK, model, before=("Tell me about ships", *later))
+        miss = do(chat.answers.lookup, ASK, before=("tell me about ships", *later))
+        assert (miss.reason, miss.detail) == ("context", "a turn before it means something else")
+        assert do(chat.answers.lookup, ASK, before=("tell me about Ships", *later)).hit
+
+
 def test_turns_are_embedded_once(chat, embedder, do, model):
     do(chat.answers.get_or_compute, ASK, model, before=ACME)
     more = ("And where was she born?", *ACME, ASK, "She is 42.")

@@ -199,6 +199,15 @@ def test_inside_a_chain_its_question_is_found_in_the_cleaned_prompt(cache, scrip
     assert "stemma" not in ask(f"{ASK} [ref AB-2]", "Forty days.").response_metadata
 
 
+def test_a_model_in_a_cleaned_chain_is_told_the_question_as_it_was_asked(cache, scripted):
+    inner = scripted(cache=LLMCache(cache))
+    prompt = ChatPromptTemplate.from_template("Question: {question}")
+    asked = f"[ref AB-1] {ASK}"
+    CachedChain(cache, prompt | inner, "question", cleaning=RULES).invoke({"question": asked})
+    stored = {one.node: one.focus for one in cache.engine.parts.store.find()}
+    assert stored == {"answer": ASK, "call": asked}
+
+
 def test_cleaning_must_be_one_and_a_face_can_be_carried_on(cache, scripted, tmp_path):
     with pytest.raises(UsageError, match="Cleaning"):
         LLMCache(cache, cleaning="today")

@@ -88,11 +88,11 @@ def test_it_does_not_after_another_or_none(model):
 def test_what_tools_were_called_with_and_gave_must_be_equal(model):
     face, calls = model
 
-    def said(place, found, question="What is the weather in Rome like?"):
+    def said(place, found, question="What is the weather in Rome like?", words="Let me see."):
         call = {"name": "weather", "args": {"place": place}, "id": f"random-{len(calls)}"}
         return [
             HumanMessage(question),
-            AIMessage("Let me see.", tool_calls=[call]),
+            AIMessage(words, tool_calls=[call]),
             ToolMessage(found, tool_call_id=call["id"]),
             AIMessage("It is mild."),
             HumanMessage("Shall I take a coat with me today?"),
@@ -104,7 +104,8 @@ def test_what_tools_were_called_with_and_gave_must_be_equal(model):
     )
     face.invoke(said("Rome", "21 degrees"))
     face.invoke(said("Oslo", "20 degrees"))
-    assert len(calls) == 3
+    face.invoke(said("Rome", "20 degrees", words="let me see"))
+    assert len(calls) == 4
 
 
 def test_a_chains_history_in_another_field_must_be_equal(cache):

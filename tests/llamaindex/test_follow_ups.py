@@ -20,6 +20,7 @@ from pydantic import PrivateAttr
 import stemma
 from stemma import Cleaning
 from stemma_llamaindex import CachedChatEngine, CachedLLM
+from stemma_llamaindex.prompts import read_messages, read_text
 
 RULES = Cleaning(patterns={"ticket": r"\[ref [A-Z]+-\d+\] ?"}, detect=True)
 ASK = "How old is the founder of the company?"
@@ -122,6 +123,22 @@ def test_a_completion_prompt_loses_what_is_declared_alone(cache):
     for said in ("[ref AB-1]", "[ref AB-2]"):
         llm.complete(said)
     assert len(inner._calls) == 4
+
+
+def test_a_chunk_is_recognised_although_something_was_left_out_of_it():
+    """By meaning, the chunk would drown what is asked."""
+    chunk = "[ref AB-7] Refunds are made within thirty days of the purchase, without a fee."
+    said = f"{chunk}\nAnswer this."
+    for read in (
+        read_messages([say("user", said)], None, [chunk], meaning=True, cleaning=RULES),
+        read_text(said, None, [chunk], meaning=True, cleaning=RULES),
+    ):
+        assert read.request.focus is None
+        assert read.texts == (said,)
+        assert [one.texts for one in read.request.left_out] == [("[ref AB-7] ",)]
+    question = "What of [ref AB-7] this?"
+    found = read_text(f"{chunk}\n{question}", question, [chunk], meaning=True, cleaning=RULES)
+    assert found.request.focus == "What of this?"
 
 
 def test_cleaning_must_be_one(cache):
