@@ -42,14 +42,16 @@ from stemma.lineage.tree import FamilyTree
 from stemma.nodes.node import Asked, KnownScope
 from stemma.nodes.rerank import Ranked, Reranking
 from stemma.outcome import REASONS, Hit, Miss, Recall, Recalled, Stored, Ticket
+from stemma.policies.cleaning import Cleaning
 from stemma.policies.life import LifePolicy
 from stemma.policies.neighbours import of_length_one, unit
+from stemma.policies.novelty import Novelty
 from stemma.policies.same_answer import Answer, SameAnswer
 from stemma.policies.threshold import Policy, ThresholdPolicy
 from stemma.query import Query
 from stemma.ranked import Found, ranked
 from stemma.ranking import Ranking, RankingCodec
-from stemma.request import Key, Request
+from stemma.request import Key, LeftOut, Request
 from stemma.scope import NODES, Labels, Scope
 from stemma.search import Search, Searcher, candidates
 from stemma.selector import Selector
@@ -67,6 +69,7 @@ __all__ = [
     "Cache",
     "CacheFault",
     "Change",
+    "Cleaning",
     "Clock",
     "Codec",
     "CodecError",
@@ -88,11 +91,13 @@ __all__ = [
     "Key",
     "KnownScope",
     "Labels",
+    "LeftOut",
     "LifePolicy",
     "Lineage",
     "Miss",
     "MissingDependency",
     "NodeStats",
+    "Novelty",
     "Policy",
     "Query",
     "Ranked",

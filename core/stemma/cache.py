@@ -46,6 +46,7 @@ from stemma.opening import (
 from stemma.outcome import Recall
 from stemma.parts import Fail, Parts
 from stemma.policies.life import LifePolicy
+from stemma.policies.novelty import Novelty
 from stemma.policies.same_answer import SameAnswer
 from stemma.policies.threshold import Policy, ThresholdPolicy
 from stemma.stats import Stats, summed
@@ -72,6 +73,7 @@ def open(  # noqa: A001 - the name users type: `stemma.open`
     durability: str = "normal",
     index: Index | None = None,
     clock: Clock | None = None,
+    novelty: Novelty | None = None,
 ) -> Cache:
     """Open a cache.
 
@@ -98,6 +100,8 @@ def open(  # noqa: A001 - the name users type: `stemma.open`
         index: What finds near entries, for this cache alone; by default a `BitsIndex`, which
             scans small groups exactly.
         clock: Where time comes from.
+        novelty: What of the answers and model calls is stored, by how new the question is; by
+            default all of it.
 
     Raises:
         UsageError: An argument is wrong.
@@ -125,6 +129,8 @@ def open(  # noqa: A001 - the name users type: `stemma.open`
             raise UsageError(f"{name} must be a {kind.__name__}, not {type(value).__name__}")
     if life is not None and not isinstance(life, LifePolicy):
         raise UsageError(f"life must be a LifePolicy, not {type(life).__name__}")
+    if novelty is not None and not isinstance(novelty, Novelty):
+        raise UsageError(f"novelty must be a Novelty, not {type(novelty).__name__}")
     options = Options(
         url=url,
         tenant=tenant,
@@ -137,6 +143,7 @@ def open(  # noqa: A001 - the name users type: `stemma.open`
         durability=durability,
         index=index,
         clock=clock,
+        novelty=novelty,
     )
     return Cache(options)
 
@@ -163,6 +170,7 @@ class Cache:
             fail=options.fail,
             leases=leases_of(options.url),
             same_answer=options.same_answer,
+            novelty=options.novelty,
         )
         try:
             parts.saw(store.sequence())

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from stemma.keys import digest
-from stemma.request import Key
+from stemma.request import Key, LeftOut
 from stemma.scope import Labels, Node, Scope
 
 __all__ = [
@@ -113,6 +113,8 @@ class Entry:
     `proven_until` and `epoch` are a proof made at the put: while the store's invalidation epoch is
     still `epoch` and the time is before `proven_until`, every ancestor is valid as well, and
     nothing needs to be walked. `sequence`, `epoch` and `proven_until` are set by the store.
+    `before` are the turns of the conversation that are compared by meaning, and `left_out` is what
+    cleaning left out of the prompt.
     """
 
     id: str
@@ -140,6 +142,8 @@ class Entry:
     sequence: int = field(default=0, repr=False)
     epoch: int = field(default=0, repr=False)
     proven_until: float | None = field(default=None, repr=False)
+    before: tuple[str, ...] = field(default=(), repr=False)
+    left_out: tuple[LeftOut, ...] = field(default=(), repr=False)
 
     @property
     def key(self) -> Key:

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Protocol
 
 from stemma.codec import Codec
+from stemma.contexts import Contexts
 from stemma.effects import Ask, Steps
 from stemma.entry import Entry, Vector
 from stemma.errors import CodecError, DamagedDatabase, UsageError
@@ -18,6 +19,7 @@ from stemma.lineage.frames import Frame
 from stemma.lineage.validity import judge
 from stemma.outcome import Hit, Miss, Ticket
 from stemma.parts import Parts, kind_of
+from stemma.policies import context
 from stemma.policies.life import over
 from stemma.policies.threshold import Accepted, Candidate
 from stemma.query import Query
@@ -53,6 +55,7 @@ class Lookup:
         self._parts = parts
         self._proofs: OrderedDict[str, tuple[int, int, float | None]] = OrderedDict()
         self._quick = "get" in parts.store.quick
+        self._contexts = Contexts(parts)
 
     def at_once(self, key: str, scope: Scope, codec: Codec, frame: Frame | None) -> Hit | None:
         """The exact hit that needs nothing but one quick read of the store, or `None`.
@@ -171,10 +174,19 @@ class Lookup:
         if vector is None:
             return Miss(reason="cold", detail="the text is longer than the model's window"), None
         policy = self._parts.policy
-        near = yield from self.near(query, vector, policy.depth, policy.floor)
-        if not any(item.similarity >= policy.floor for _, item in near):
+        follows = query.request.turns != ()
+        floor = context.floor(policy.floor) if follows else policy.floor
+        near = yield from self.near(query, vector, policy.depth, floor)
+        if not any(item.similarity >= floor for _, item in near):
+            if follows and near:
+                return (yield from self._contexts.far(vector, near[0][1].id, policy.floor)), vector
             return _too_far(near), vector
-        fetched, readable = yield from self.readable(near, policy.floor)
+        fetched, readable = yield from self.readable(near, floor)
+        if follows and readable:
+            agreeing = yield from self._contexts.agreeing(query, vector, readable)
+            if isinstance(agreeing, Miss):
+                return agreeing, vector
+            readable = agreeing
         now = self._parts.clock.now()
         entries = {entry.id: entry for entry, _ in readable}
         decision = policy.decide(
@@ -205,14 +217,21 @@ class Lookup:
         return miss, vector
 
     def embed(self, query: Query) -> Steps[Vector | None]:
-        """The vector of a question's focus, or `None` where the text does not fit the window."""
+        """The vector of a question's focus, or `None` where the text does not fit the window.
+
+        Where the conversation before it is compared by meaning, with its context's beside it.
+        """
         focus = query.request.focus
-        if not (yield Ask(self._parts.embedder, "fits", (focus,))):
-            return None
-        matrix = yield Ask(self._parts.embedder, "embed", ([focus],))
-        scope = query.scope
-        self._parts.journal.count(scope.tenant, scope.node, EMBEDDER + scope.embedder)
-        vector: Vector = matrix[0]
+        vector: Vector | None
+        if query.request.turns:
+            vector = yield from self._contexts.embed(query)
+        elif not (yield Ask(self._parts.embedder, "fits", (focus,))):
+            vector = None
+        else:
+            vector = (yield Ask(self._parts.embedder, "embed", ([focus],)))[0]
+        if vector is not None:
+            scope = query.scope
+            self._parts.journal.count(scope.tenant, scope.node, EMBEDDER + scope.embedder)
         return vector
 
     def near(

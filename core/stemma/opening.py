@@ -13,6 +13,7 @@ from stemma.indexes.protocol import Index
 from stemma.lease import Leases
 from stemma.parts import Fail
 from stemma.policies.life import LifePolicy
+from stemma.policies.novelty import Novelty
 from stemma.policies.same_answer import SameAnswer
 from stemma.policies.threshold import Policy, ThresholdPolicy
 from stemma.stores.protocol import Store
@@ -53,6 +54,7 @@ class Options:
     durability: str
     index: Index | None = None
     clock: Clock | None = None
+    novelty: Novelty | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ REASONS: Mapping[str, str] = {
     "guard:question": "the nearest entry asks for another kind of thing",
     "guard:order": "the same words in another order",
     "guard:word": "the nearest entry asks about another thing",
+    "context": "the conversation before the nearest entry means something else",
     "unproven": "no list found for a near query is known to hold this one's documents",
     "too_few": "the stored list is shorter than what is asked for",
     "audit": "it was recomputed to see whether the hit would have been right",
@@ -122,7 +123,8 @@ class Ticket:
         query: The question as it was resolved at the lookup: scope, key, tenant, labels, frame.
         sequence: The store's sequence number at the lookup.
         started: The monotonic clock at the lookup, seconds.
-        vector: The focus's vector, where it was computed.
+        vector: The focus's vector, where it was computed; with its context's (see
+            `stemma.policies.context`) where the conversation before it is compared by meaning.
         trial: What the value will tell the policy of, where it learns.
     """
 

@@ -15,6 +15,7 @@ from stemma.parts import Parts, kind_of
 from stemma.query import Query
 from stemma.ranking import Ranking
 from stemma.stores.protocol import Put
+from stemma.traffic import Traffic
 
 __all__ = ["Putting"]
 
@@ -42,6 +43,7 @@ class Putting:
         self._parts = parts
         self._embed = embed
         self._judging = Judging(parts)
+        self._traffic = Traffic(parts)
 
     def put(
         self,
@@ -95,25 +97,32 @@ class Putting:
             return Stored(refused="unstorable", detail=str(error))
 
     def _put_all(self, values: Sequence[_Ready]) -> Steps[list[Stored]]:
+        now = self._parts.clock.now
         try:
-            puts = []
+            puts: list[Put] = []
+            refused: list[Stored | None] = []
             for one in values:
                 vector = yield from self._vector(one)
-                puts.append(self._record(one, vector))
-            stored = yield Ask(self._parts.store, "put", (puts, self._parts.clock.now()))
+                admission = yield from self._traffic.admission(one.ticket.query, vector)
+                if admission.admitted:
+                    puts.append(self._record(one, vector, admission.longer))
+                    refused.append(None)
+                else:
+                    refused.append(Stored(refused="not_admitted", detail=admission.why))
+            done = iter((yield Ask(self._parts.store, "put", (puts, now()))) if puts else ())
+            stored = [next(done) if one is None else one for one in refused]
         except UsageError:
             raise
         except Exception as error:
             self._parts.fault("put", error, values[0].ticket.query.scope)
             stored = [Stored(refused="fault", detail=kind_of(error))] * len(values)
-        done = []
         for one, result in zip(values, stored, strict=True):
             frame = one.ticket.query.frame
             if result.entry is not None:
                 self._parts.saw(result.entry.sequence)
                 self._parts.join(frame, result.entry, result.entry.sequence, one.encoded.text)
-            done.append(self.done(one.ticket, result))
-        return done
+            self.done(one.ticket, result)
+        return stored
 
     def _vector(self, ready: _Ready) -> Steps[Vector | None]:
         ticket = ready.ticket
@@ -127,7 +136,7 @@ class Putting:
             self._parts.fault("embed", error, ticket.query.scope)
             return None
 
-    def _record(self, ready: _Ready, vector: Vector | None) -> Put:
+    def _record(self, ready: _Ready, vector: Vector | None, longer: float) -> Put:
         ticket, encoded, cost = ready.ticket, ready.encoded, ready.cost
         query, now = ticket.query, self._parts.clock.now()
         frame = query.frame
@@ -160,8 +169,10 @@ class Putting:
             cost=Cost(seconds=seconds) if cost is None else cost,
             made=now,
             verified=now,
-            expires=self._expires(ready, now),
+            expires=self._expires(ready, now, longer),
             derived=bool(lineage),
+            before=query.request.turns,
+            left_out=query.request.left_out,
         )
         if traced is None:
             return Put(entry=entry, vector=vector, since=ticket.sequence)
@@ -173,14 +184,15 @@ class Putting:
             read_at=traced.read_at,
         )
 
-    def _expires(self, ready: _Ready, now: float) -> float | None:
-        query = ready.ticket.query
-        life = self._parts.life.life(
+    def _expires(self, ready: _Ready, now: float, longer: float) -> float | None:
+        query, policy = ready.ticket.query, self._parts.life
+        base = policy.base[query.scope.node] if query.life is None else query.life
+        life = policy.life(
             query.scope.node,
             hop=query.hop,
             confidence=ready.confidence,
             seed=query.key.id,
-            base=query.life,
+            base=None if base is None else base * longer,
         )
         ends = [now + one for one in (life, ready.life) if one is not None]
         return min(ends, default=None)

@@ -37,7 +37,12 @@ def ask(turns: Turns, known: KnownScope, frame: Frame | None, life: float | None
     return Asked(
         scope=known.fields,
         request=Request(
-            encoded=read.exact, whole=turns.whole, focus=read.focus, meaning=known.meaning
+            encoded=read.exact,
+            whole=turns.whole,
+            focus=read.focus,
+            before=read.before,
+            meaning=known.meaning,
+            left_out=turns.left_out,
         ),
         codec=CODEC,
         prompt=read.texts,

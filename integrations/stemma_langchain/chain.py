@@ -21,6 +21,7 @@ from langchain_core.utils.pydantic import TypeBaseModel
 from stemma import (
     Asked,
     Cache,
+    Cleaning,
     Cost,
     Frame,
     Hit,
@@ -33,6 +34,7 @@ from stemma import (
     canonical,
     frames,
 )
+from stemma.policies.cleaning import checked
 from stemma_langchain.codec import CODEC
 from stemma_langchain.fingerprint import Described, describe, describe_chain
 from stemma_langchain.inputs import Question, configured, read_input
@@ -88,6 +90,8 @@ class CachedChain(Runnable[Any, Any]):
         life: Base life of what is stored, seconds; by default as the cache's policy says.
         tags: Tags for the entries.
         name: The name of its runs.
+        cleaning: What does not shape the answers, and is left out of the question where that is
+            compared; the chain gets its input as it is.
     """
 
     def __init__(
@@ -101,6 +105,7 @@ class CachedChain(Runnable[Any, Any]):
         life: float | None = None,
         tags: Iterable[str] = (),
         name: str | None = None,
+        cleaning: Cleaning | None = None,
     ) -> None:
         if not isinstance(cache, Cache):
             raise UsageError(
@@ -116,6 +121,7 @@ class CachedChain(Runnable[Any, Any]):
         self.life = life
         self.tags = (tags,) if isinstance(tags, str) else tuple(tags)
         self.name = name
+        self.cleaning = checked(cleaning)
         self._warned = False
         self._told = False
 
@@ -276,10 +282,10 @@ class CachedChain(Runnable[Any, Any]):
             await self.cache.answers.aput(ticket, value, cost=self._cost(call, ticket))
 
     def _call(self, input: Any, run: UUID, config: RunnableConfig, kwargs: dict[str, Any]) -> _Call:
-        question = read_input(input, self.focus)
+        question = read_input(input, self.focus, self.cleaning)
         if question.focus is None and self.meaning and isinstance(input, Mapping):
             self._warn_of_focus(input)
-        frame = runs.own(run, question.focus)
+        frame = runs.own(run, question.said)
         frame = frame if frame is not None else frames.current()
         described = describe_chain(self.chain)
         return _Call(
@@ -314,9 +320,15 @@ class CachedChain(Runnable[Any, Any]):
         }
         return Asked(
             scope={"model": described.model, "parameters": parameters},
-            request=Request(exact=question.exact, focus=question.focus, meaning=self.meaning),
+            request=Request(
+                exact=question.exact,
+                focus=question.focus,
+                before=question.before,
+                meaning=self.meaning,
+                left_out=question.left_out,
+            ),
             codec=CODEC,
-            prompt=() if question.focus is None else (question.focus,),
+            prompt=() if question.said is None else (question.said,),
             life=self.life,
             tags=self.tags,
         )

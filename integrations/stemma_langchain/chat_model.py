@@ -13,9 +13,9 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable
 from langchain_core.runnables.configurable import RunnableConfigurableFields
 from langchain_core.runnables.utils import AnyConfigurableField
-from pydantic import ConfigDict, Field, PrivateAttr
+from pydantic import ConfigDict, Field, InstanceOf, PrivateAttr
 
-from stemma import Cache, Cost, Hit, Miss, Query, Served, Ticket, UsageError
+from stemma import Cache, Cleaning, Cost, Hit, Miss, Query, Served, Ticket, UsageError
 from stemma_langchain.asking import Sampling
 from stemma_langchain.codec import CODEC
 from stemma_langchain.model_call import CHANGED, Manager, ModelCall
@@ -36,8 +36,9 @@ class CachedChatModel(StandIn):
 
     Everything that shapes a reply must be equal: all that the model is at the time of the call
     (see `stemma_langchain.fingerprint`), the arguments of the call, tools and response format
-    among them, system prompt, earlier turns, images. What may be compared by meaning is the
-    question alone (see `stemma_langchain.prompts.read_prompt`). Ids and usage do not count.
+    among them, system prompt, images. What may be compared by meaning is the question, and turn by
+    turn what user and model said before it (see `stemma_langchain.prompts.read_prompt`). Ids and
+    usage do not count.
 
     A hit has fresh ids, usage zero, and the note of the hit, with the usage that was saved, under
     `response_metadata["stemma"]`. A streamed hit comes in chunks whose sum is the reply. Not
@@ -54,6 +55,8 @@ class CachedChatModel(StandIn):
             `"exact"` (the default) reuses a draw only for the very same call; `"never"` does not
             cache them; `"meaning"` treats them like any other.
         life: Base life of what is stored, seconds; by default as the cache's policy says.
+        cleaning: What does not shape the replies, and is left out of key and focus; the model gets
+            its messages as they are.
         **named: Fields of any chat model; callbacks, tags, metadata and output version are the
             inner model's by default. `rate_limiter` would count hits, too.
 
@@ -66,6 +69,7 @@ class CachedChatModel(StandIn):
     stemma: Cache = Field(exclude=True, repr=False)
     sampling: Sampling = "exact"
     life: float | None = Field(default=None, gt=0)
+    cleaning: InstanceOf[Cleaning] | None = Field(default=None, exclude=True, repr=False)
 
     _warned: bool = PrivateAttr(default=False)
 
@@ -235,7 +239,14 @@ class CachedChatModel(StandIn):
         streams: bool = False,
     ) -> ModelCall:
         return ModelCall(
-            self.inner, messages, stop, manager, given, sampling=self.sampling, streams=streams
+            self.inner,
+            messages,
+            stop,
+            manager,
+            given,
+            sampling=self.sampling,
+            cleaning=self.cleaning,
+            streams=streams,
         )
 
     def _at_once(self, call: ModelCall) -> Hit | None:

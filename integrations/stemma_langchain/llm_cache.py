@@ -12,6 +12,7 @@ from langchain_core.outputs import Generation
 
 from stemma import (
     Cache,
+    Cleaning,
     Frame,
     Hit,
     KnownScope,
@@ -22,6 +23,7 @@ from stemma import (
     forking,
     frames,
 )
+from stemma.policies.cleaning import checked
 from stemma_langchain.asking import Sampling, ask
 from stemma_langchain.calls import Live, take_pending, waiting_calls
 from stemma_langchain.codec import CODEC
@@ -46,9 +48,9 @@ class LLMCache(BaseCache):
     Use it as `set_llm_cache(LLMCache(cache))`, or as `ChatOpenAI(cache=LLMCache(cache))`.
 
     Everything that LangChain says of the call must be equal: model and parameters, tools, response
-    format, system prompt, earlier turns, images. What may be compared by meaning is the *focus*:
-    in a chain the run's question, else the last user turn (see `read_prompt`). Ids and usage are
-    not part of the key.
+    format, system prompt, images. What may be compared by meaning is the *focus*: in a chain the
+    run's question, else the last user turn (see `read_prompt`); and, turn by turn, what user and
+    model said before it. Ids and usage are not part of the key.
 
     A hit has fresh message ids, usage zero with the saved usage under
     `response_metadata["stemma"]`, and is a copy each time. Errors, refusals, replies cut off or
@@ -63,16 +65,25 @@ class LLMCache(BaseCache):
             `"exact"` (the default) reuses a draw only for the very same call; `"never"` does not
             cache them; `"meaning"` treats them like any other.
         life: Base life of what is stored, seconds; by default as the cache's policy says.
+        cleaning: What does not shape the replies and is left out of key and focus; the model gets
+            its prompts as they are. What is detected is detected in system messages alone, so for
+            a completion model only what is declared is left out.
     """
 
     def __init__(
-        self, cache: Cache, *, sampling: Sampling = "exact", life: float | None = None
+        self,
+        cache: Cache,
+        *,
+        sampling: Sampling = "exact",
+        life: float | None = None,
+        cleaning: Cleaning | None = None,
     ) -> None:
         if sampling not in ("exact", "never", "meaning"):
             raise UsageError(f'sampling must be "exact", "never" or "meaning", not {sampling!r}')
         self.cache = cache
         self.sampling = sampling
         self.life = life
+        self.cleaning = checked(cleaning)
         self._models: dict[str, ModelString] = {}
         self._tickets: OrderedDict[tuple[str, str], list[tuple[tuple[int, int], Ticket]]]
         self._tickets = OrderedDict()
@@ -138,7 +149,8 @@ class LLMCache(BaseCache):
         return self  # a handle: a copied model goes on using the same cache
 
     def __reduce__(self) -> tuple[partial[LLMCache], tuple[Cache]]:
-        return partial(LLMCache, sampling=self.sampling, life=self.life), (self.cache,)
+        made = partial(LLMCache, sampling=self.sampling, life=self.life, cleaning=self.cleaning)
+        return made, (self.cache,)
 
     def _named(self, kwargs: dict[str, Any]) -> dict[str, Any]:
         tenant, _ = self.cache.context(frames.current())
@@ -178,7 +190,7 @@ class LLMCache(BaseCache):
         chat = is_chat(prompt)
         if not (chat or made is not None or runs.clear()):
             return None
-        turns = Turns(prompt)
+        turns = Turns(prompt, self.cleaning)
         pending = take_pending(turns.last) if chat else None
         if pending is not None:
             frame: Frame | None = pending.frame

@@ -13,7 +13,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult, Generation
 
-from stemma import Asked, Frame, KnownScope, Request, frames
+from stemma import Asked, Cleaning, Frame, KnownScope, Request, frames
 from stemma_langchain.asking import Sampling, ask, live_scope, samples, several
 from stemma_langchain.calls import one_text, take_pending
 from stemma_langchain.codec import CODEC
@@ -41,6 +41,7 @@ class ModelCall:
         manager: The callback manager of the run, where LangChain hands one over.
         given: The other arguments of the call.
         sampling: What to do with a call that samples.
+        cleaning: What is left out of the key, since it does not shape the reply.
         streams: Whether it is a stream.
 
     Other fields: `frame` is the frame of the call's run; `scope` is what shapes the reply besides
@@ -56,6 +57,7 @@ class ModelCall:
         given: Mapping[str, Any],
         *,
         sampling: Sampling,
+        cleaning: Cleaning | None,
         streams: bool = False,
     ) -> None:
         self.inner = inner
@@ -69,6 +71,7 @@ class ModelCall:
         self.result = ChatResult(generations=[])
         self._written = written(messages)
         self._messages = messages
+        self._cleaning = cleaning
         self._manager = manager
 
     @property
@@ -79,7 +82,7 @@ class ModelCall:
     def asked(self, life: float | None) -> Asked:
         """The question; one that has no key, where the messages cannot be written."""
         if self._written is not None:
-            return ask(Turns(self._written), self.scope, self.frame, life)
+            return ask(Turns(self._written, self._cleaning), self.scope, self.frame, life)
         return Asked(
             scope=self.scope.fields, request=Request(exact=self._messages), codec=CODEC, life=life
         )

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from langchain_core.load import dumps
 from langchain_core.messages import BaseMessage
 
-from stemma import canonical
+from stemma import Cleaning, LeftOut, canonical
+from stemma.policies.cleaning import Sweep
 from stemma.policies.focus import split
 
 __all__ = [
@@ -36,6 +37,9 @@ NOISE = ("id", "usage_metadata", "response_metadata")
 
 Besides them: ids of content blocks, and the tool call ids, which are numbered in their order.
 """
+
+_SPOKEN = frozenset({"HumanMessage", "HumanMessageChunk", "AIMessage", "AIMessageChunk"})
+_SYSTEM = frozenset({"SystemMessage", "SystemMessageChunk"})
 
 _MESSAGES = '[{"lc"'
 
@@ -57,11 +61,13 @@ class Prompt:
         exact: What must be equal, encoded.
         focus: What may be compared by meaning; `None` if nothing may.
         texts: The texts of all turns, in which earlier reads are recognised.
+        before: The users' and the model's turns before the last, as far as they are text alone.
     """
 
     exact: bytes = field(repr=False)
     focus: str | None = field(repr=False)
     texts: tuple[str, ...] = field(repr=False)
+    before: tuple[str, ...] = field(default=(), repr=False)
 
 
 class Turns:
@@ -69,42 +75,74 @@ class Turns:
 
     Args:
         prompt: The string LangChain hands to its cache.
+        cleaning: What does not shape the reply, and is left out as well.
+
+    Other fields: `whole` is the prompt as it is keyed exactly; `last` is the content of the last
+    turn, as it came.
     """
 
-    __slots__ = ("_kinds", "_messages", "_text", "whole")
+    __slots__ = ("_cleaning", "_kinds", "_messages", "_text", "_texts", "last", "left_out", "whole")
 
-    def __init__(self, prompt: str) -> None:
-        self._text = prompt
+    def __init__(self, prompt: str, cleaning: Cleaning | None = None) -> None:
         items = _items(prompt)
         self._messages = None if items is None else [item["kwargs"] for item in items]
         self._kinds = [] if items is None else [item["id"][-1] for item in items]
-        plain = plain_prompt(prompt)
+        messages = self._messages
+        self.last: Any = prompt
+        self._texts: tuple[str, ...] = (prompt,)
+        if messages is not None:
+            self.last = messages[-1].get("content") if messages else None
+            self._texts = tuple(text for text in map(_text_of, messages) if text)
+        self._cleaning = cleaning
+        sweep = Sweep(cleaning)
+        self._text = sweep.text(prompt) if items is None else prompt
+        for kind, message in zip(self._kinds, messages or (), strict=True):
+            _sweep(sweep, kind, message)
+        self.left_out: tuple[LeftOut, ...] = sweep.left_out
+        plain = None if self.left_out else plain_prompt(prompt)
         if plain is None:  # written as LangChain would write it if there were no noise in it
-            plain = (prompt if items is None else json.dumps(items)).encode(
+            plain = (self._text if items is None else json.dumps(items)).encode(
                 "utf-8", "surrogatepass"
             )
         self.whole: bytes = plain
 
-    @property
-    def last(self) -> Any:
-        """The content of the last turn."""
-        if self._messages is None:
-            return self._text
-        return self._messages[-1].get("content") if self._messages else None
+    def read(
+        self, question: str | None, sources: Iterable[str] = (), *, conversation: bool = True
+    ) -> Prompt:
+        """Tell the question from all else. See `read_prompt`. To be called once.
 
-    def read(self, question: str | None, sources: Iterable[str] = ()) -> Prompt:
-        """Tell the question from all else. See `read_prompt`. To be called once."""
+        Args:
+            question: The question of the run, where one is known.
+            sources: The texts of the chunks read in the run.
+            conversation: Whether the turns before are taken out, to be compared by meaning.
+        """
+        asked = question if question is None else Sweep(self._cleaning).text(question)
         messages = self._messages
         if messages is None:
-            return _of_text(self._text, question, sources)
-        texts = tuple(text for text in map(_text_of, messages) if text)
+            return self._of_text(asked, sources)
         said = self._last_said()
         focus: str | None = None
+        before: tuple[str, ...] = ()
         if said is not None:
-            before, focus, after = split(said, question, sources)
+            start, focus, end = split(said, asked, sources, str(self.last))
             if focus is not None:
-                messages[-1]["content"] = {"$focus": [before, after]}
-        return Prompt(b"m" + _encoded([self._kinds, messages]), focus, texts)
+                messages[-1]["content"] = {"$focus": [start, end]}
+                before = tuple(self._taken_out()) if conversation else ()
+        return Prompt(b"m" + _encoded([self._kinds, messages]), focus, self._texts, before)
+
+    def _of_text(self, question: str | None, sources: Iterable[str]) -> Prompt:
+        start, focus, end = split(self._text, question, sources, self._texts[0])
+        whole = self._text if focus is None else ""
+        exact = b"t" + canonical([whole, start, end]).encode("ascii")
+        return Prompt(exact, focus, self._texts)
+
+    def _taken_out(self) -> Iterator[str]:
+        """The texts of the turns before the last, taken out of the messages."""
+        for kind, message in zip(self._kinds[:-1], self._messages or (), strict=False):
+            content = message.get("content")
+            if kind in _SPOKEN and type(content) is str and not message.get("tool_calls"):
+                message["content"] = {"$turn": 0}
+                yield content
 
     def _last_said(self) -> str | None:
         """The text of the last message, if it is a user's and is text alone."""
@@ -156,7 +194,7 @@ def read_prompt(prompt: str, question: str | None, sources: Iterable[str] = ()) 
     The focus is the run's question where it occurs exactly once in the last user turn; all else in
     the prompt, the retrieved chunks among it, must then be equal. Otherwise the focus is the whole
     last user turn, unless it holds the text of a retrieved chunk: by meaning, a chunk would drown
-    the question.
+    the question. The turns of user and model before it must mean the same (`Prompt.before`).
 
     Args:
         prompt: The string LangChain hands to its cache.
@@ -166,10 +204,22 @@ def read_prompt(prompt: str, question: str | None, sources: Iterable[str] = ()) 
     return Turns(prompt).read(question, sources)
 
 
-def _of_text(prompt: str, question: str | None, sources: Iterable[str]) -> Prompt:
-    before, focus, after = split(prompt, question, sources)
-    exact = b"t" + canonical([prompt if focus is None else "", before, after]).encode("ascii")
-    return Prompt(exact, focus, (prompt,))
+def _sweep(sweep: Sweep, kind: str, message: dict[str, Any]) -> None:
+    """Leave out of a message's text what does not shape the reply."""
+    system = kind in _SYSTEM or message.get("role") in ("system", "developer")
+    content = message.get("content")
+    if type(content) is str:
+        message["content"] = sweep.text(content, system=system)
+    elif type(content) is list:
+        message["content"] = [_swept(sweep, block, system=system) for block in content]
+
+
+def _swept(sweep: Sweep, block: Any, *, system: bool) -> Any:
+    if type(block) is str:
+        return sweep.text(block, system=system)
+    if type(block) is dict and type(block.get("text")) is str:
+        return {**block, "text": sweep.text(block["text"], system=system)}
+    return block
 
 
 def _items(prompt: str) -> list[dict[str, Any]] | None:

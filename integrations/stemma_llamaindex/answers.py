@@ -111,12 +111,13 @@ class Answering:
             return Described({"identity": self._identity}, "")
         return describe_whole(self._inner, aside=self._memory)
 
-    def begin(self, question: str, exact: Any) -> Call:
+    def begin(self, question: str, exact: Any, before: tuple[str, ...] = ()) -> Call:
         """A call begins.
 
         Args:
             question: What is asked.
             exact: What besides the question must be equal.
+            before: What was said before it, which must mean the same.
         """
         described = self.described()
         frame = frames.current()
@@ -125,7 +126,7 @@ class Answering:
                 "model": described.model,
                 "parameters": {"engine": described.value, "version": self._version},
             },
-            request=Request(exact=exact, focus=question, meaning=self._meaning),
+            request=Request(exact=exact, focus=question, before=before, meaning=self._meaning),
             codec=self._codec,
             prompt=(question,),
             life=self._life,

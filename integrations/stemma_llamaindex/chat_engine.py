@@ -17,7 +17,7 @@ from llama_index.core.memory import BaseMemory, VectorMemory
 
 from stemma import Cache, Hit, Query, Ticket, UsageError
 from stemma_llamaindex.answers import Answering, Call, given
-from stemma_llamaindex.prompts import turns_of
+from stemma_llamaindex.prompts import conversation, turns_of
 from stemma_llamaindex.spans import spans
 
 __all__ = ["CachedChatEngine"]
@@ -26,8 +26,9 @@ __all__ = ["CachedChatEngine"]
 class CachedChatEngine(BaseChatEngine):
     """A chat engine whose answers are cached by message and conversation.
 
-    The message may be compared by meaning; the conversation before it must be equal, and so must
-    everything about the engine that could shape an answer (see `stemma_llamaindex.describing`).
+    The message may be compared by meaning, and turn by turn what was said before it. All else in
+    the conversation must be equal (what tools were called and gave, images), and so must everything
+    about the engine that could shape an answer (see `stemma_llamaindex.describing`).
     On a hit the conversation goes on as it would have: the message and the answer are put into
     the engine's memory. A hit says so under the response's `metadata["stemma"]`.
 
@@ -163,7 +164,8 @@ class CachedChatEngine(BaseChatEngine):
     # ----------------------------------------------------------------- inside
 
     def _begin(self, message: str, before: list[ChatMessage]) -> Call:
-        return self._answering.begin(message, {"before": turns_of(before)})
+        rest, said = conversation(turns_of(before))
+        return self._answering.begin(message, {"before": rest}, said)
 
     def _go_on(
         self, message: str, history: list[ChatMessage] | None, answer: AgentChatResponse

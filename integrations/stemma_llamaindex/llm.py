@@ -19,9 +19,9 @@ from llama_index.core.llms.function_calling import FunctionCallingLLM
 from llama_index.core.llms.llm import LLM, ToolSelection
 from llama_index.core.llms.structured_llm import StructuredLLM
 from llama_index.core.tools.types import BaseTool
-from pydantic import Field, SerializeAsAny
+from pydantic import Field, InstanceOf, SerializeAsAny
 
-from stemma import Asked, Cache, CodecError, Frame, UsageError, frames
+from stemma import Asked, Cache, Cleaning, CodecError, Frame, UsageError, frames
 from stemma_llamaindex.calls import ModelCalls
 from stemma_llamaindex.codec import CODEC
 from stemma_llamaindex.describing import describe, model_name
@@ -50,10 +50,11 @@ class CachedLLM(LLM):
     Around a model that calls functions it is a `FunctionCallingLLM` itself, so it works wherever
     the model did: in agents, engines and structured prediction.
 
-    Everything about the call must be equal: the model with its settings as they are now, all
+    Everything about the call must be equal: the model with its settings as they are now, system
     messages, tools and other arguments. What may be compared by meaning is the *focus*: the
     question of the run (of the query engine, chat engine or agent) where it occurs exactly once in
-    the last user turn, else that whole turn. Ids of tool calls are not part of the key.
+    the last user turn, else that whole turn; and, turn by turn, what user and model said before.
+    Ids of tool calls are not part of the key.
 
     A hit is a copy, without `raw`, with usage zero, and says so under
     `additional_kwargs["stemma"]`, with the saved usage; a streamed one comes as one chunk. Errors,
@@ -68,6 +69,9 @@ class CachedLLM(LLM):
             them like any other.
         life: Base life of what is stored, seconds; by default as the cache's policy says.
         tags: Tags for the entries.
+        cleaning: What does not shape the replies, and is left out of key and focus; the model gets
+            its prompts as they are. What is detected is detected in system messages alone, so of a
+            prompt to complete only what is declared is left out.
     """
 
     cache: Cache = Field(exclude=True, repr=False)
@@ -75,6 +79,7 @@ class CachedLLM(LLM):
     sampling: Sampling = "exact"
     life: float | None = Field(default=None, gt=0)
     tags: tuple[str, ...] = ()
+    cleaning: InstanceOf[Cleaning] | None = Field(default=None, exclude=True, repr=False)
 
     def __new__(cls, cache: Any = None, inner: Any = None, **named: Any) -> Self:  # noqa: ARG004
         """The variant that calls functions, where the model does."""
@@ -186,14 +191,16 @@ class CachedLLM(LLM):
         meaning = self._meaning(kwargs)
         if meaning is None:
             return None
-        prompt = read_messages(messages, *_run(frames.current()), meaning=meaning)
+        question, sources = _run(frames.current())
+        prompt = read_messages(messages, question, sources, meaning=meaning, cleaning=self.cleaning)
         return self._asked("chat", prompt, kwargs)
 
     def _completed(self, prompt: str, formatted: bool, kwargs: dict[str, Any]) -> Asked | None:
         meaning = self._meaning(kwargs)
         if meaning is None:
             return None
-        read = read_text(prompt, *_run(frames.current()), meaning=meaning)
+        question, sources = _run(frames.current())
+        read = read_text(prompt, question, sources, meaning=meaning, cleaning=self.cleaning)
         return self._asked("complete", read, {"formatted": formatted, **kwargs})
 
     def _meaning(self, kwargs: dict[str, Any]) -> bool | None:

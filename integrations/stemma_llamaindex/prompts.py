@@ -11,11 +11,15 @@ from typing import Any
 from llama_index.core.base.llms.types import ChatMessage, MessageRole, TextBlock, ToolCallBlock
 from pydantic import AnyUrl, BaseModel
 
-from stemma import Request, UnkeyableValue, canonical, digest
+from stemma import Cleaning, Request, UnkeyableValue, canonical, digest
+from stemma.policies.cleaning import Sweep
 from stemma.policies.focus import split
 from stemma_llamaindex.codec import NOTE
 
-__all__ = ["Prompt", "read_messages", "read_text", "turns_of"]
+__all__ = ["Prompt", "conversation", "read_messages", "read_text", "turns_of"]
+
+_SPOKEN = (MessageRole.USER.value, MessageRole.ASSISTANT.value)
+_SYSTEM = (MessageRole.SYSTEM.value, MessageRole.DEVELOPER.value)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,38 +41,91 @@ def read_messages(
     sources: Iterable[str],
     *,
     meaning: bool,
+    cleaning: Cleaning | None = None,
 ) -> Prompt:
     """Take a chat prompt apart.
 
     The focus is the run's question where it occurs exactly once in the last turn, if that is a
-    user's; else that whole turn (see `stemma.policies.focus`). Everything else must be equal.
+    user's; else that whole turn (see `stemma.policies.focus`). What user and model said before must
+    mean the same; everything else must be equal.
 
     Args:
         messages: The messages.
         question: The run's question, where one is known.
         sources: The texts of what the run has retrieved.
         meaning: Whether the focus may be compared by meaning.
+        cleaning: What does not shape the reply, and is left out of all this.
     """
-    turns = turns_of(messages)
+    sweep = Sweep(cleaning)
+    turns = [_swept(sweep, turn) for turn in turns_of(messages)]
     texts = tuple(text for one in messages if (text := one.content))
     whole = _whole(turns)
-    before, focus, after = "", None, ""
+    start, focus, end = "", None, ""
     if turns and turns[-1]["role"] == MessageRole.USER.value and type(turns[-1]["said"]) is str:
-        before, focus, after = split(turns[-1]["said"], question, sources)
+        asked = question if question is None else Sweep(cleaning).text(question)
+        start, focus, end = split(turns[-1]["said"], asked, sources, messages[-1].content)
+    before: tuple[str, ...] = ()
     if focus is not None:
-        turns[-1] = {**turns[-1], "said": {"$focus": [before, after]}}
-    request = Request(exact=turns, focus=focus, whole=whole, meaning=meaning)
+        rest, before = conversation(turns[:-1])
+        turns = [*rest, {**turns[-1], "said": {"$focus": [start, end]}}]
+    request = Request(
+        exact=turns,
+        focus=focus,
+        before=before,
+        whole=whole,
+        meaning=meaning,
+        left_out=sweep.left_out,
+    )
     return Prompt(request=request, texts=texts)
 
 
 def read_text(
-    prompt: str, question: str | None, sources: Iterable[str], *, meaning: bool
+    prompt: str,
+    question: str | None,
+    sources: Iterable[str],
+    *,
+    meaning: bool,
+    cleaning: Cleaning | None = None,
 ) -> Prompt:
     """Take a completion prompt apart, as `read_messages` does the last turn of a chat."""
-    before, focus, after = split(prompt, question, sources)
-    exact = [prompt if focus is None else "", before, after]
-    request = Request(exact=exact, focus=focus, whole=_whole(prompt), meaning=meaning)
+    sweep = Sweep(cleaning)
+    text = sweep.text(prompt)
+    asked = question if question is None else Sweep(cleaning).text(question)
+    start, focus, end = split(text, asked, sources, prompt)
+    request = Request(
+        exact=[text if focus is None else "", start, end],
+        focus=focus,
+        whole=_whole(text),
+        meaning=meaning,
+        left_out=sweep.left_out,
+    )
     return Prompt(request=request, texts=(prompt,))
+
+
+def conversation(turns: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
+    """What user and model said, as far as it is text alone, and the turns without it."""
+    rest, before = [], []
+    for turn in turns:
+        said = turn["said"]
+        if turn["role"] in _SPOKEN and type(said) is str and not turn["extra"].get("tool_calls"):
+            before.append(said)
+            rest.append({**turn, "said": {"$turn": 0}})
+        else:
+            rest.append(turn)
+    return rest, tuple(before)
+
+
+def _swept(sweep: Sweep, turn: dict[str, Any]) -> dict[str, Any]:
+    said, system = turn["said"], turn["role"] in _SYSTEM
+    if type(said) is str:
+        return {**turn, "said": sweep.text(said, system=system)}
+    blocks = [
+        {**block, "text": sweep.text(block["text"], system=system)}
+        if type(block) is dict and type(block.get("text")) is str
+        else block
+        for block in said
+    ]
+    return {**turn, "said": blocks}
 
 
 def _whole(prompt: Any) -> bytes | None:

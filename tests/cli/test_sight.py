@@ -6,6 +6,7 @@ import sqlite3
 import pytest
 
 import stemma
+from stemma import Cleaning
 from stemma.testing.searches import World
 
 
@@ -51,6 +52,21 @@ def test_question_and_value_are_shown_when_asked_for_and_their_brackets_are_no_m
     ran = stemma_("inspect", made.answer, "--db", made.path, "--text")
     assert "Until when can I cancel my order?" in ran.out
     assert "For 30 days [bold]after[/bold] buying." in ran.out
+
+
+def test_what_cleaning_left_out_is_counted_and_its_text_shown_when_asked_for(stemma_, tmp_path):
+    path = tmp_path / "answers.db"
+    rules = Cleaning(patterns={"ticket": r"\[ref \d+\]"})
+    with stemma.open(path, tenant="acme", embedder=None) as cache:
+        asked = cache.answers.ticket("[ref 17] Why?", before=("Hm [ref 9]",), cleaning=rules)
+        entry = cache.answers.put(asked, "So.").entry.id
+    shown = json.loads(stemma_("inspect", entry, "--db", path, "--json").out)
+    assert (shown["left_out"], shown["before"]) == ({"ticket": 2}, 1)
+    told = json.loads(stemma_("inspect", entry, "--db", path, "--json", "--text").out)
+    assert told["left_out"] == [{"name": "ticket", "count": 2, "texts": ["[ref 17]", "[ref 9]"]}]
+    assert told["before"] == ["Hm "]
+    assert "[ref 17]" not in stemma_("inspect", entry, "--db", path).out
+    assert "[ref 17]" in stemma_("inspect", entry, "--db", path, "--text").out
 
 
 def test_lists_and_vectors_are_shown_as_what_they_are(stemma_, tmp_path):

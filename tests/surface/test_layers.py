@@ -40,6 +40,7 @@ SUBMODULES = {
     "stemma.embedders.local",
     "stemma.errors",
     "stemma.policies.admission",
+    "stemma.policies.cleaning",
     "stemma.policies.focus",
     "stemma.rerankers",
 }

@@ -130,6 +130,9 @@ def _facts(entry: Entry, *, show_text: bool) -> dict[str, Any]:
     focus = facts.pop("focus")
     facts["labels"] = {name: value for name, value in facts["labels"].items() if value}
     facts["bytes"] = len(payload)
+    facts["before"] = entry.before if show_text else len(entry.before)
+    if not show_text:
+        facts["left_out"] = {one.name: one.count for one in entry.left_out}
     if show_text:
         facts["focus"] = focus
         facts["payload"] = _shown(entry)

@@ -127,6 +127,8 @@ def _polar(words: Sequence[str]) -> bool:
             ]
             if asks_for and word == "do":
                 asks_for = rest[1:2] == ["know"]
+            if asks_for and ":" in words[at:]:  # 'could you tell me: did she leave?'
+                return _polar(words[words.index(":", at) + 1 :])
             way = set(words[at + 1 : at + 5]) & {"way"}
             return not (asks_for or way or (word in {"do", "don't"} and rest[:1] == ["not"]))
         starts = (word in _CLAUSE and "?" in words[at:]) or (

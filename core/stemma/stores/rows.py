@@ -20,6 +20,7 @@ import numpy as np
 from stemma.codec import MAX_PAYLOAD
 from stemma.entry import Cost, Edge, Entry, Lineage, Source, SourceEdge, Vector
 from stemma.errors import StoreError
+from stemma.request import LeftOut
 from stemma.scope import NODES, Labels
 from stemma.stores.protocol import Ancestor
 from stemma.stores.text import ESCAPE, SEPARATOR, Damaged, escape, unescape
@@ -77,6 +78,7 @@ def pack(entry: Entry, lineage: int) -> tuple[Any, ...]:
         "" if entry.labels == _NO_LABELS else _pack_labels(entry.labels),
         entry.verdict,
         "" if entry.focus is None else f"={entry.focus}",
+        *_pack_rest(entry),
     )
     escaped = [escape(text) for text in texts]
     packed = SEPARATOR.join(escaped).encode("utf-8")
@@ -119,7 +121,8 @@ def unpack(row: Sequence[Any]) -> tuple[Entry, int]:
         if ESCAPE in texts:
             packed = [unescape(text) for text in packed]
         name, tenant, node, model, index, partition, group, codec, value, *rest = packed
-        pool, labels, verdict, focus = rest
+        pool, labels, verdict, focus, *more = rest
+        before, left_out = _unpack_rest(more[0]) if more else ((), ())
         if node not in NODES or verdict not in _VERDICTS or len(record) - end > MAX_PAYLOAD:
             raise Damaged
         values = (
@@ -148,6 +151,8 @@ def unpack(row: Sequence[Any]) -> tuple[Entry, int]:
             sequence,
             epoch,
             proven if proven == proven else None,  # noqa: PLR0124 - as above
+            before,
+            left_out,
         )
     except (TypeError, ValueError, AttributeError, struct.error) as error:
         raise Damaged from error
@@ -183,6 +188,25 @@ def _pack_numbers(entry: Entry, lineage: int, length: int) -> bytes:
         raise StoreError(
             f"the entry {entry.id} has a number that cannot be stored: {error}"
         ) from error
+
+
+def _pack_rest(entry: Entry) -> tuple[str, ...]:
+    """What few entries have, as one text more; the others have none."""
+    if not entry.before and not entry.left_out:
+        return ()
+    left = [
+        [escape(one.name), one.count, [escape(text) for text in one.texts]]
+        for one in entry.left_out
+    ]
+    return (_array([[escape(turn) for turn in entry.before], left]),)
+
+
+def _unpack_rest(line: str) -> tuple[tuple[str, ...], tuple[LeftOut, ...]]:
+    before, left = json.loads(line)
+    return tuple(map(unescape, before)), tuple(
+        LeftOut(name=unescape(name), count=int(count), texts=tuple(map(unescape, texts)))
+        for name, count, texts in left
+    )
 
 
 def _pack_labels(labels: Labels) -> str:

@@ -10,6 +10,7 @@ import pytest
 
 from stemma.codec import MAX_PAYLOAD
 from stemma.entry import Cost
+from stemma.request import LeftOut
 from stemma.scope import Labels
 from stemma.selector import Selector
 from stemma.stores.protocol import Store
@@ -63,6 +64,8 @@ class EntryPromises:
             verified=2.5,
             expires=NOW + 3.5,
             derived=True,
+            before=("Who was she?", "\ud800 Ada\x1f", ""),
+            left_out=(LeftOut(name="time", count=2, texts=("at \x1f 10:00",)),),
         )
         stored = put_one(store, given)
         read = store.get(["whole"]).entries["whole"]
