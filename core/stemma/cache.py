@@ -123,14 +123,12 @@ def open(  # noqa: A001 - the name users type: `stemma.open`
         ("policy", None if isinstance(policy, str) else policy, Policy),
         ("clock", clock, Clock),
         ("same_answer", same_answer, SameAnswer),
+        ("life", life, LifePolicy),
+        ("novelty", novelty, Novelty),
     )
     for name, value, kind in given:
         if value is not None and not isinstance(value, kind):
             raise UsageError(f"{name} must be a {kind.__name__}, not {type(value).__name__}")
-    if life is not None and not isinstance(life, LifePolicy):
-        raise UsageError(f"life must be a LifePolicy, not {type(life).__name__}")
-    if novelty is not None and not isinstance(novelty, Novelty):
-        raise UsageError(f"novelty must be a Novelty, not {type(novelty).__name__}")
     options = Options(
         url=url,
         tenant=tenant,
