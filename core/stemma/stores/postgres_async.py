@@ -99,10 +99,10 @@ class Twins:
         return await self._server.arun(lambda: postgres_reads.children(id))
 
     async def afind(
-        self, selector: Selector | None = None, *, limit: int = 100
+        self, selector: Selector | None = None, *, limit: int = 100, before: int | None = None
     ) -> tuple[Entry, ...]:
-        """See `Store.find`."""
-        return await self._server.arun(lambda: postgres_reads.find(selector, limit), READ)
+        """As `find`."""
+        return await self._server.arun(lambda: postgres_reads.find(selector, limit, before), READ)
 
     async def acounts(self) -> tuple[Count, ...]:
         """See `Store.counts`."""
