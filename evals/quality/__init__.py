@@ -20,6 +20,7 @@ PARTS = {
     "zipf": "requests with repeats, rewordings and near misses, by every policy",
     "intents": "two streams of intents: the learning policies' hits, and errors against bounds",
     "pairs": "pairs of questions, by cross-validation, and contrasts that nothing was fitted to",
+    "followups": "follow-ups in their own conversation, reworded, and in others",
 }
 """Each module in this package that has a `run(size=, seed=, folder=)`, and what it measures."""
 

@@ -18,7 +18,7 @@ from stemma.embedders import HashingEmbedder
 from stemma.policies.learning import Judgement, Trial
 from stemma.policies.threshold import Decision, ThresholdPolicy
 
-SMALL = {"zipf": 0.01, "intents": 0.02, "pairs": 0.03}
+SMALL = {"zipf": 0.01, "intents": 0.02, "pairs": 0.03, "followups": 0.01}
 STREAM = [
     Request(text=text, group=group)
     for text, group in (
