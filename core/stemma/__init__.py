@@ -44,8 +44,9 @@ from stemma.nodes.rerank import Ranked, Reranking
 from stemma.outcome import REASONS, Hit, Miss, Recall, Recalled, Stored, Ticket
 from stemma.policies.cleaning import Cleaning
 from stemma.policies.life import LifePolicy
-from stemma.policies.neighbours import unit
+from stemma.policies.neighbours import of_length_one, unit
 from stemma.policies.novelty import Novelty
+from stemma.policies.same_answer import Answer, SameAnswer
 from stemma.policies.threshold import Policy, ThresholdPolicy
 from stemma.query import Query
 from stemma.ranked import Found, ranked
@@ -62,6 +63,7 @@ from stemma.tokens import TokenCount, count_tokens
 __all__ = [
     "NODES",
     "REASONS",
+    "Answer",
     "Asked",
     "BytesCodec",
     "Cache",
@@ -106,6 +108,7 @@ __all__ = [
     "Request",
     "RerankerError",
     "Reranking",
+    "SameAnswer",
     "SchemaTooNew",
     "Scope",
     "Search",
@@ -137,6 +140,7 @@ __all__ = [
     "digest",
     "forking",
     "frames",
+    "of_length_one",
     "open",
     "ranked",
     "storable",

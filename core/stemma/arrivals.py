@@ -11,6 +11,9 @@
 * What is being computed just then, from a search made before, is refused at its put: the recall of
   `arrivals(index)` stands in the journal for that. It is made twice, and what was stored in between
   is looked at as well: a list that served another query before it was cut off.
+* What was built on a retrieval that is not stored (nothing was found, metadata without a stored
+  form), and a retrieval by something built around the index (parent documents, ensembles), have
+  `arrivals(index)` as a source, and go with any chunk that comes, changes or goes.
 
 What is needed of the stored lists (`_Lists`) is kept in memory from one call to the next, and
 follows the store.
@@ -18,7 +21,7 @@ follows the store.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -35,7 +38,7 @@ from stemma.parts import Parts
 from stemma.policies.neighbours import unit
 from stemma.ranking import RankingCodec, narrowed
 from stemma.selector import Selector
-from stemma.stores.protocol import Put, RecallsMany, Store
+from stemma.stores.protocol import Fetched, Put, RecallsMany, Store
 
 __all__ = ["Arrivals"]
 
@@ -44,6 +47,9 @@ PORTION = 256
 
 BLOCK = 1_024
 """New chunks that are compared at a time."""
+
+FEW = 1_024
+"""Lists that are kept in memory without asking whether they are still stored."""
 
 AGAIN = 1e-4
 """How far a similarity may be off, where a text was embedded once more, in another batch."""
@@ -63,7 +69,7 @@ class _List(NamedTuple):
 class _Survey(NamedTuple):
     """What new chunks do to the stored lists: which go, and how near the others are reached."""
 
-    taken: list[str]
+    taken: dict[str, int]
     reached: dict[str, tuple[int, float]]
 
 
@@ -96,8 +102,9 @@ class Arrivals:
             raise UsageError("index must be the identity of an index: a text that is not empty")
         gone = list(dict.fromkeys((*_texts("changed", changed), *_texts("removed", removed))))
         vectors = [None if one is None else unit(one) for one in added]
+        named = [*gone, arrivals(index)] if gone else []
         try:
-            receipts = yield from self._recall([Selector(source=one) for one in gone])
+            receipts = yield from self._recall([Selector(source=one) for one in named])
             if vectors:
                 receipts += yield from self._arrived(index, vectors)
         except StoreUnavailable as error:
@@ -120,34 +127,42 @@ class Arrivals:
         after = 0
         for _ in range(2):
             (barrier,) = yield from self._recall([Selector(source=arrivals(index))])
+            receipts.append(barrier)
             told = (self._parts.store, after, known, len(known) < len(vectors))
             survey: _Survey = yield Ask(lists, "survey", told)
             receipts += yield from self._recall([Selector(entry=one) for one in survey.taken])
-            yield from self._narrow(survey, barrier.sequence)
+            lists.forget(survey.taken)
+            receipts += yield from self._narrow(survey)
             after = barrier.sequence
         return receipts
 
-    def _narrow(self, survey: _Survey, barrier: int) -> Steps[None]:
-        """Cut off the lists that new chunks have entered behind the first k."""
-        store, ids = self._parts.store, list(survey.reached)
+    def _narrow(self, survey: _Survey) -> Steps[list[Recall]]:
+        """Cut off the lists that new chunks have entered behind the first k.
+
+        One that cannot be, since another change came between, is taken back.
+        """
+        store, ids, missed = self._parts.store, list(survey.reached), list[str]()
         for start in range(0, len(ids), PORTION):
-            fetched = yield Ask(store, "get", (ids[start : start + PORTION],))
+            fetched: Fetched = yield Ask(store, "get", (ids[start : start + PORTION],))
             puts = []
             for entry in fetched.entries.values():
                 sequence, nearest = survey.reached[entry.id]
                 if entry.sequence == sequence:
-                    puts.append((yield from self._narrowed(entry, nearest, barrier)))
-            if puts:
-                yield Ask(store, "put", (puts, self._parts.clock.now()))
+                    puts.append((yield from self._narrowed(entry, nearest, fetched.sequence)))
+            done = (yield Ask(store, "put", (puts, self._parts.clock.now()))) if puts else ()
+            missed += [
+                put.entry.id for put, one in zip(puts, done, strict=True) if one.entry is None
+            ]
+        return (yield from self._recall([Selector(entry=one) for one in missed]))
 
-    def _narrowed(self, entry: Entry, nearest: float, barrier: int) -> Steps[Put]:
+    def _narrowed(self, entry: Entry, nearest: float, since: int) -> Steps[Put]:
         lineage: Lineage | None = yield Ask(self._parts.store, "lineage", (entry.id,))
         payload = narrowed(entry.payload, nearest)
         return Put(
             entry=replace(entry, payload=payload),
             lineage=Lineage() if lineage is None else lineage,
             vector=_CODEC.decode(payload).query,
-            since=barrier,
+            since=since,
             replaces=entry.sequence,
         )
 
@@ -166,6 +181,8 @@ class _Lists:
     index: str
     known: dict[str, _List] = field(default_factory=dict)
     latest: int = 0
+    most: int = 0
+    lock: forking.Lock = field(default_factory=forking.Lock)
 
     def survey(self, store: Store, after: int, added: Sequence[Vector], blind: bool) -> _Survey:
         """What new chunks do to the lists that were stored after a sequence.
@@ -176,20 +193,33 @@ class _Lists:
             added: The new chunks' unit vectors, those that are known.
             blind: Whether there are others, so that every retrieval may have missed one.
         """
-        self._catch_up(store)
-        lists = {name: one for name, one in self.known.items() if one.sequence > after}
+        with self.lock:
+            self._catch_up(store)
+            lists = {name: one for name, one in self.known.items() if one.sequence > after}
         nearest = _nearest(lists, added)
-        taken, reached = [], {}
+        taken, reached = {}, {}
         for name, one in lists.items():
             near = nearest.get(name)
             if blind or near is None or near >= one.radius - AGAIN:
-                taken.append(name)
-                self.known.pop(name, None)
+                taken[name] = one.sequence
             elif near > one.floor - AGAIN:
                 reached[name] = (one.sequence, near + AGAIN)
         return _Survey(taken, reached)
 
+    def forget(self, taken: Mapping[str, int]) -> None:
+        """Forget lists that have been taken back, unless they were stored again since."""
+        with self.lock:
+            for name, sequence in taken.items():
+                known = self.known.get(name)
+                if known is not None and known.sequence == sequence:
+                    del self.known[name]
+
     def _catch_up(self, store: Store) -> None:
+        """Read what was stored since; all of it, once half of what is known may be gone."""
+        if len(self.known) > max(FEW, self.most):
+            self.known.clear()
+            self.latest = 0
+        full = self.latest == 0
         selector = Selector(index=self.index, node="retrieval")
         latest, before = self.latest, None
         while True:
@@ -202,6 +232,8 @@ class _Lists:
                 break
             before = found[-1].sequence
         self.latest = latest
+        if full:
+            self.most = 2 * len(self.known)
 
 
 def _list(entry: Entry) -> _List:

@@ -34,11 +34,20 @@ from stemma.nodes.hop import hop
 from stemma.nodes.node import NodeCache
 from stemma.nodes.rerank import RerankCache
 from stemma.nodes.retrieval import retrieval
-from stemma.opening import Options, embedder_of, leases_of, store_of
+from stemma.opening import (
+    LEARNING,
+    POLICIES,
+    Options,
+    embedder_of,
+    leases_of,
+    policy_of,
+    store_of,
+)
 from stemma.outcome import Recall
 from stemma.parts import Fail, Parts
 from stemma.policies.life import LifePolicy
 from stemma.policies.novelty import Novelty
+from stemma.policies.same_answer import SameAnswer
 from stemma.policies.threshold import Policy, ThresholdPolicy
 from stemma.stats import Stats, summed
 from stemma.stores.protocol import Judgement, Store
@@ -56,7 +65,9 @@ def open(  # noqa: A001 - the name users type: `stemma.open`
     tenant: str | None = None,
     embedder: Embedder | Any | None = "auto",
     threshold: float | None = None,
-    policy: Policy | None = None,
+    policy: Policy | str | None = None,
+    max_error: float | None = None,
+    same_answer: SameAnswer | None = None,
     life: LifePolicy | None = None,
     fail: Fail = "open",
     durability: str = "normal",
@@ -75,7 +86,13 @@ def open(  # noqa: A001 - the name users type: `stemma.open`
             matching only. `"auto"` takes the local model where it is installed, else none, and
             says so.
         threshold: The least cosine similarity of a semantic hit, 0 to 1 (inclusive).
-        policy: What decides about semantic hits, instead of a threshold with guards.
+        policy: What decides about semantic hits, instead of a threshold with guards: a `Policy`, or
+            the name of one: `"threshold"`, `"verified"`, `"verified-strict"`. The latter two learn,
+            for as long as the cache is open.
+        max_error: For the policies that learn: the share of the questions that reach them that may
+            be answered wrongly, 0 to 0.5; by default 0.02.
+        same_answer: How a fresh answer is compared with one that would have been served, for
+            policies that learn.
         life: How long entries live, by node.
         fail: `"open"`: a fault of the cache is a miss. `"closed"`: it raises `CacheFault`.
         durability: `"normal"`: a crash of the process loses nothing, a power cut may lose the
@@ -98,18 +115,27 @@ def open(  # noqa: A001 - the name users type: `stemma.open`
         raise TenantRequired("tenant must be a text that is not empty")
     if policy is None:
         policy = ThresholdPolicy() if threshold is None else ThresholdPolicy(threshold=threshold)
-    for name, value, kind in (("policy", policy, Policy), ("clock", clock, Clock)):
+    if max_error is not None and not (isinstance(policy, str) and policy in LEARNING):
+        raise UsageError(f"max_error goes with policy= one of {', '.join(LEARNING)}")
+    if isinstance(policy, str) and policy not in POLICIES:
+        raise UsageError(f"unknown policy {policy!r}; one of {', '.join(POLICIES)}")
+    given: tuple[tuple[str, Any, type], ...] = (
+        ("policy", None if isinstance(policy, str) else policy, Policy),
+        ("clock", clock, Clock),
+        ("same_answer", same_answer, SameAnswer),
+        ("life", life, LifePolicy),
+        ("novelty", novelty, Novelty),
+    )
+    for name, value, kind in given:
         if value is not None and not isinstance(value, kind):
             raise UsageError(f"{name} must be a {kind.__name__}, not {type(value).__name__}")
-    if life is not None and not isinstance(life, LifePolicy):
-        raise UsageError(f"life must be a LifePolicy, not {type(life).__name__}")
-    if novelty is not None and not isinstance(novelty, Novelty):
-        raise UsageError(f"novelty must be a Novelty, not {type(novelty).__name__}")
     options = Options(
         url=url,
         tenant=tenant,
         embedder=embedder,
         policy=policy,
+        max_error=0.02 if max_error is None else max_error,
+        same_answer=same_answer,
         life=life if life is not None else LifePolicy(),
         fail=fail,
         durability=durability,
@@ -136,12 +162,13 @@ class Cache:
             store=store,
             index=options.index if options.index is not None else BitsIndex(),
             embedder=chosen.embedder,
-            policy=options.policy,
+            policy=policy_of(options.policy, options.max_error, chosen.embedder),
             life=options.life,
             clock=options.clock if options.clock is not None else SystemClock(),
             fail=options.fail,
             leases=leases_of(options.url),
             novelty=options.novelty,
+            same_answer=options.same_answer,
         )
         try:
             parts.saw(store.sequence())

@@ -1,29 +1,45 @@
 """How large the factor of the statistical rule must be, measured index by index.
 
-Each search that had to be made anyway tells, for every cached list that was near, which factor
-would have been right about it; so do audits, searches made although a list could have served. Mean
-and deviation of what was needed are kept as counters of the store, so that they outlive the process
-and add up over all of them.
+The rule is meant to have 999 of 1,000 places right. Whether it has can be told wherever a search
+was made although a list was near: because no list could serve, or as an *audit*, in place of a
+statistical hit. For each factor of a ladder it is counted how many of these lists it would have
+served, and which share of the right documents they would have missed; an audit counts for all the
+hits that were not audited. The factor in use is the smallest that has missed few enough.
 
-The factor in use is `mean + Z · deviation`, with the prior counting as `PRIOR` observations. `Z`
-and the prior were found with MiniLM on two corpora, one of passages and questions, one of short
-utterances: with them a list that is reused has all the right chunks in 99.94 % of the places or
-more (`python -m evals rag`). Few observations move it little, none makes it smaller than `LEAST`.
+What is missed is reckoned together with a prior, from three corpora with MiniLM (passages and
+questions, short utterances, headings of one manual), so that a new index starts with a factor that
+was right on average over these, goes down where nothing is missed, and up where too much is. The
+counts are kept in the store: they outlive the process, and add up over all of them.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Mapping
 
-from stemma.journal import FACTOR, FACTOR_SQUARED
+from stemma.journal import FACTOR
 from stemma.parts import Parts
+from stemma.stores.protocol import Count
 
-__all__ = ["LEAST", "Calibration"]
+__all__ = ["LADDER", "Calibration"]
 
-Z = 1.95
-PRIOR, PRIOR_MEAN, PRIOR_DEVIATION = 200, 0.119, 0.093
-LEAST = 0.2
+LADDER: Mapping[float, float] = {
+    0.25: 0.0036,
+    0.30: 0.0017,
+    0.35: 0.0007,
+    0.42: 0.0003,
+    0.50: 0.0001,
+    0.60: 0.0,
+}
+"""The factors, and the share of the right documents that lists served by each missed before."""
+
+MISSED = 0.001
+"""The share that may be missed."""
+
+PRIOR = 100
+"""For how many lists the prior counts."""
+
+_Sums = dict[float, tuple[int, float]]
 
 
 class Calibration:
@@ -35,39 +51,50 @@ class Calibration:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._sums: dict[str, tuple[int, float, float]] = {}
+        self._indexes: dict[str, _Sums] = {}
 
     def factor(self, index: str) -> float:
-        """The factor for lists that an index gave; it must have been loaded."""
-        seen, total, squares = self._sums[index]
-        number = seen + PRIOR
-        mean = (total + PRIOR * PRIOR_MEAN) / number
-        squared = squares + PRIOR * (PRIOR_MEAN**2 + PRIOR_DEVIATION**2)
-        deviation = math.sqrt(max(0.0, squared / number - mean**2))
-        return max(LEAST, mean + Z * deviation)
+        """The factor for lists that an index gave; it must have been loaded. Infinite: none."""
+        known = self._indexes[index]
+        for factor, before in LADDER.items():
+            lists, missed = known[factor]
+            if (PRIOR * before + missed) / (PRIOR + lists) <= MISSED:
+                return factor
+        return math.inf
 
-    def learn(self, index: str, needed: Iterable[float]) -> None:
-        """Note which factors would have been right."""
-        seen, total, squares = self._sums[index]
-        for one in needed:
-            seen, total, squares = seen + 1, total + one, squares + one * one
-            self._parts.journal.count("", "retrieval", FACTOR + index, one)
-            self._parts.journal.count("", "retrieval", FACTOR_SQUARED + index, one * one)
-        self._sums[index] = (seen, total, squares)
+    def learn(self, index: str, served: float, missed: float, *, weight: float = 1.0) -> None:
+        """Note what a list would have been worth.
+
+        Args:
+            index: The index that gave it.
+            served: The largest factor with which it would have been served.
+            missed: The share of the right documents that it would have missed, 0 to 1.
+            weight: For how many lists it counts, from 1.
+        """
+        known = self._indexes[index]
+        counted = max(1, round(weight))
+        for factor in LADDER:
+            if served >= factor:
+                lists, so_far = known[factor]
+                known[factor] = (lists + counted, so_far + counted * missed)
+                outcome = _outcome(factor, index)
+                self._parts.journal.count("", "retrieval", outcome, counted * missed, counted)
 
     def knows(self, index: str) -> bool:
         """Whether what the store holds of an index has been read."""
-        return index in self._sums
+        return index in self._indexes
 
     def load(self, index: str) -> None:
         """Read what the store holds of an index; what is learnt here is added to it."""
+        counts: dict[str, Count] = {}
         try:
             counts = {one.outcome: one for one in self._parts.store.counts()}
         except Exception as error:
             self._parts.fault("calibration", error)
-            counts = {}
-        first, second = counts.get(FACTOR + index), counts.get(FACTOR_SQUARED + index)
-        known = (0, 0.0, 0.0)
-        if first is not None and second is not None and first.lookups == second.lookups:
-            known = (first.lookups, first.seconds, second.seconds)
-        self._sums.setdefault(index, known)
+        told = ((factor, counts.get(_outcome(factor, index))) for factor in LADDER)
+        sums = {f: (0, 0.0) if one is None else (one.tokens, one.seconds) for f, one in told}
+        self._indexes.setdefault(index, sums)
+
+
+def _outcome(factor: float, index: str) -> str:
+    return f"{FACTOR}{factor:g} {index}"

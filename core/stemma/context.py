@@ -21,7 +21,7 @@ from stemma.scope import Labels
 if TYPE_CHECKING:
     from stemma.lineage.frames import Frame
 
-__all__ = ["Context", "Mode", "current", "entered"]
+__all__ = ["Context", "Mode", "current", "entered", "going_on", "said"]
 
 Mode = Literal["normal", "bypass", "refresh"]
 
@@ -90,6 +90,19 @@ class Context:
             factors={**self.factors, **factors} if factors else self.factors,
         )
 
+    def gone_on(self, before: Context) -> Context:
+        """This context, in the name of one that was said before, unless it names a tenant."""
+        if self.tenant is not None:
+            return self
+        return dataclasses.replace(
+            self,
+            tenant=before.tenant,
+            within=before.within,
+            pool=before.pool,
+            permissions=before.permissions,
+            factors={**before.factors, **self.factors},
+        )
+
     def labelled(self, tags: tuple[str, ...] | str) -> Labels:
         """The labels, with further tags; a single text is one tag."""
         if not tags:
@@ -130,6 +143,26 @@ _contexts: ContextVar[Mapping[int, Context]] = ContextVar(
 def current(owner: int) -> Context:
     """What has been said for the cache with this number."""
     return _contexts.get().get(owner, _NOTHING)
+
+
+def said() -> Mapping[int, Context]:
+    """What has been said here for all caches, for `going_on`."""
+    return _contexts.get()
+
+
+@contextmanager
+def going_on(before: Mapping[int, Context]) -> Iterator[None]:
+    """Go on, until the block ends, with what was said where something began.
+
+    Whose call it is, and what it may see, is as it was then, unless another tenant is named here.
+    """
+    here = _contexts.get()
+    both = {owner: said.gone_on(before[owner]) for owner, said in here.items() if owner in before}
+    token = _contexts.set({**before, **here, **both})
+    try:
+        yield
+    finally:
+        _contexts.reset(token)
 
 
 @contextmanager

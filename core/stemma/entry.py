@@ -40,10 +40,11 @@ def content_digest(text: str) -> str:
 
 
 def arrivals(index: str) -> str:
-    """What is recalled, as a source, when documents come into an index.
+    """What is recalled, as a source, when documents come into an index, or change in it.
 
-    Nothing that is stored was built from it. It concerns what is being computed just then from what
-    was found in the index before.
+    It concerns what is being computed just then from what was found in the index before, and, as a
+    source of theirs, values built on retrievals of which nothing else tells what they looked for
+    (`Frame.read_unstored`).
     """
     return f"arrivals:{index}"
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from stemma import forking
 from stemma.stores.protocol import Count, Serving, Store
 
-__all__ = ["EMBEDDER", "FACTOR", "FACTORS", "FACTOR_SQUARED", "Journal"]
+__all__ = ["EMBEDDER", "FACTOR", "Journal"]
 
 FULL = 10_000
 """A batch this large is written at once."""
@@ -29,10 +29,9 @@ EVERY = 1.0
 EMBEDDER = "embedder "
 """Begins the outcomes that count no lookup, but how often which embedder was asked."""
 
-FACTOR, FACTOR_SQUARED = "factor ", "factor² "
-"""Begin those that add up what `stemma.calibration` has measured, by index."""
+FACTOR = "factor "
+"""Begins those that add up what `stemma.calibration` has measured, by factor and index."""
 
-FACTORS = (FACTOR, FACTOR_SQUARED)
 
 Sums = dict[tuple[str, str, str], tuple[int, float, int]]
 

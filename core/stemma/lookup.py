@@ -191,13 +191,17 @@ class Lookup:
         entries = {entry.id: entry for entry, _ in readable}
         decision = policy.decide(
             str(query.request.focus),
-            [Candidate(one.id, str(one.focus), similarity) for one, similarity in readable],
+            [
+                Candidate(one.id, str(one.focus), similarity, one.value)
+                for one, similarity in readable
+            ],
         )
         miss = Miss(
             reason=decision.reason,
             nearest=decision.nearest,
             similarity=decision.similarity,
             detail=decision.detail,
+            trial=decision.trial,
         )
         for accepted in decision.accepted:
             entry = entries[accepted.id]
@@ -317,7 +321,13 @@ class Lookup:
     ) -> Hit | Miss:
         """What was found, with its ticket, counted, journalled, and noted in the frame."""
         if isinstance(found, Miss):
-            ticket = Ticket(query=query, sequence=sequence, started=started, vector=vector)
+            ticket = Ticket(
+                query=query,
+                sequence=sequence,
+                started=started,
+                vector=vector,
+                trial=found.trial,
+            )
             return self._missed(query, replace(found, ticket=ticket))
         # A list that served another query was stored under that: it is what the frame has read.
         kept = query.search is not None and found.tier == "semantic"

@@ -14,14 +14,29 @@ from stemma.lease import Leases
 from stemma.parts import Fail
 from stemma.policies.life import LifePolicy
 from stemma.policies.novelty import Novelty
-from stemma.policies.threshold import Policy
+from stemma.policies.same_answer import SameAnswer
+from stemma.policies.threshold import Policy, ThresholdPolicy
 from stemma.stores.protocol import Store
 
 BUDGET = 0.5
 """Seconds for which a call waits for a server named by a URL: what a hundred calls at once take on
 two cores, waiting for their turn included."""
 
-__all__ = ["BUDGET", "Chosen", "Options", "embedder_of", "leases_of", "store_of"]
+__all__ = [
+    "BUDGET",
+    "LEARNING",
+    "POLICIES",
+    "Chosen",
+    "Options",
+    "embedder_of",
+    "leases_of",
+    "policy_of",
+    "store_of",
+]
+
+LEARNING = ("verified", "verified-strict")
+POLICIES = ("threshold", *LEARNING)
+"""The policies that have a name."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,7 +46,9 @@ class Options:
     url: str | Path | Store = field(repr=False)  # it may hold a password
     tenant: str | None
     embedder: Embedder | Any | None = field(repr=False)
-    policy: Policy
+    policy: Policy | str
+    max_error: float
+    same_answer: SameAnswer | None
     life: LifePolicy
     fail: Fail
     durability: str
@@ -92,6 +109,26 @@ def leases_of(url: str | Path | Store) -> Leases | None:
         return Leases(f"{text}-leases")
     except StoreUnavailable:
         return None  # an optimisation: the cache is as right without
+
+
+def policy_of(given: Policy | str, max_error: float, embedder: Embedder | None) -> Policy:
+    """The policy that an argument names.
+
+    Raises:
+        UsageError: The bound is out of its range.
+    """
+    if not isinstance(given, str):
+        return given
+    revision = "" if embedder is None else embedder.revision
+    if given == "verified":
+        from stemma.policies.verified import VerifiedPolicy  # noqa: PLC0415 - reads its weights
+
+        return VerifiedPolicy(max_error, embedder=revision)
+    if given == "verified-strict":
+        from stemma.policies.strict import StrictPolicy  # noqa: PLC0415 - only what is used
+
+        return StrictPolicy(max_error, embedder=revision)
+    return ThresholdPolicy()
 
 
 def embedder_of(given: Embedder | Any | None) -> Chosen:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from stemma.entry import Entry, Vector
+from stemma.policies.learning import Trial
 from stemma.request import Key
 from stemma.scope import Node
 
@@ -37,6 +38,7 @@ REASONS: Mapping[str, str] = {
     "source_changed": "a document it was built from has changed",
     "parent_invalid": "an entry it was built from is gone, replaced, expired or quarantined",
     "quarantined": "the stored entry was reported as wrong",
+    "low_confidence": "too little speaks for the stored entry being right",
     "damaged": "the stored record was damaged and has been removed",
     "unreadable": "the stored value could not be read and has been removed",
     "bypassed": "the caller asked not to read the cache",
@@ -100,6 +102,7 @@ class Miss:
         nearest: The id of the nearest candidate, where there was one.
         similarity: That candidate's similarity, −1 to 1.
         detail: More words, without any prompt's text.
+        trial: What a fresh answer will tell the policy of, where it learns.
     """
 
     reason: str
@@ -107,6 +110,7 @@ class Miss:
     nearest: str | None = None
     similarity: float | None = None
     detail: str = ""
+    trial: Trial | None = field(default=None, repr=False)
 
     hit: Literal[False] = field(default=False, repr=False)
 
@@ -121,12 +125,14 @@ class Ticket:
         started: The monotonic clock at the lookup, seconds.
         vector: The focus's vector, where it was computed; with its context's (see
             `stemma.policies.context`) where the conversation before it is compared by meaning.
+        trial: What the value will tell the policy of, where it learns.
     """
 
     query: Query = field(repr=False)
     sequence: int
     started: float
     vector: Vector | None = field(default=None, repr=False)
+    trial: Trial | None = field(default=None, repr=False)
 
     @property
     def key(self) -> Key:

@@ -19,6 +19,7 @@ from stemma.lease import Leases
 from stemma.lineage.frames import Frame, Read, register
 from stemma.policies.life import LifePolicy
 from stemma.policies.novelty import Novelty
+from stemma.policies.same_answer import SameAnswer
 from stemma.policies.threshold import Policy
 from stemma.query import Query
 from stemma.scope import Scope
@@ -54,6 +55,7 @@ class Parts:
         fail: Fail = "open",
         leases: Leases | None = None,
         novelty: Novelty | None = None,
+        same_answer: SameAnswer | None = None,
     ) -> None:
         self.store = store
         self.index = index
@@ -64,6 +66,7 @@ class Parts:
         self.fail = fail
         self.leases = leases
         self.novelty = novelty
+        self.same_answer = SameAnswer() if same_answer is None else same_answer
         self.listeners = Listeners()
         self.journal = Journal(store, lambda error: self.fault("journal", error))
         self.sequence = 0

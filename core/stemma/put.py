@@ -9,6 +9,7 @@ from stemma.codec import Encoded
 from stemma.effects import Ask, Steps
 from stemma.entry import Cost, Entry, Lineage, SourceEdge, Vector
 from stemma.errors import CodecError, StemmaError, UsageError
+from stemma.judging import Judging
 from stemma.outcome import Stored, Ticket
 from stemma.parts import Parts, kind_of
 from stemma.query import Query
@@ -42,6 +43,7 @@ class Putting:
         self._parts = parts
         self._embed = embed
         self._traffic = Traffic(parts)
+        self._judging = Judging(parts)
 
     def put(
         self,
@@ -67,6 +69,7 @@ class Putting:
         (stored,) = yield from self._put_all(
             [_Ready(ticket, value, encoded, cost, confidence, life)]
         )
+        yield from self._judging.judge(ticket, encoded)
         return stored
 
     def put_many(
@@ -195,10 +198,13 @@ class Putting:
         return min(ends, default=None)
 
     def done(self, ticket: Ticket, stored: Stored) -> Stored:
-        """Tell the outcome of a put."""
+        """Note and tell the outcome of a put."""
+        query = ticket.query
+        if stored.entry is None and query.scope.node == "retrieval" and query.frame is not None:
+            query.frame.read_unstored(query.scope.index, {self._parts.number: ticket.sequence})
         if self._parts.listeners:
             outcome = "stored" if stored.entry is not None else str(stored.refused)
-            self._parts.tell("put", ticket.query.scope, outcome, stored.entry, detail=stored.detail)
+            self._parts.tell("put", query.scope, outcome, stored.entry, detail=stored.detail)
         return stored
 
 

@@ -67,8 +67,12 @@ class Ranking:
         return len(self.chunks)
 
     def holds(self, k: int) -> bool:
-        """Whether its first k are what a search for k would give."""
-        return len(self) >= k or self.floor == -math.inf
+        """Whether its first k are what a search for k would give, and it goes when they change.
+
+        A document that comes in behind those that were asked for takes nothing back, so more than
+        those are not given; unless there were no more, and any that comes is among them.
+        """
+        return k <= self.k or (len(self) < self.k and self.floor == -math.inf)
 
     def first(self, k: int, documents: Sequence[Any]) -> Ranking:
         """Its first k, with these documents; it can serve no other query."""
@@ -84,7 +88,7 @@ class Ranking:
     def reused(self, asked: Vector, found: Reuse, k: int, documents: Sequence[Any]) -> Ranking:
         """The list for another query, of this one's chunks: its first k."""
         chosen = found.order[:k]
-        outside = found.similarities[k] if len(found.order) > k else -math.inf
+        last = found.similarities[k - 1] if len(chosen) == k else -math.inf
         return replace(
             self,
             chunks=tuple(self.chunks[one] for one in chosen),
@@ -94,8 +98,8 @@ class Ranking:
             k=k,
             query=asked,
             vectors=None,
-            radius=found.similarities[k - 1] if len(chosen) == k else -math.inf,
-            floor=max(found.floor, outside),
+            radius=last,
+            floor=last,
             kind=found.kind,
             identity="",
             beyond=(),

@@ -20,7 +20,7 @@ from stemma.errors import CodecError
 from stemma.lookup import Lookup
 from stemma.outcome import Hit, Miss, Stored, Ticket
 from stemma.parts import Parts
-from stemma.policies.neighbours import Reuse, factor_needed, reuse, unit
+from stemma.policies.neighbours import Reuse, factor_served, reuse, unit
 from stemma.put import Putting
 from stemma.query import Query
 from stemma.ranking import Ranking
@@ -100,6 +100,7 @@ class Reusing:
                 miss = Miss(reason=reason, nearest=entry.id, similarity=similarity, detail=detail)
                 continue
             if found.kind == "statistical" and self._random.random() < search.audited:
+                search.audit = True
                 return Miss(reason="audit", nearest=entry.id, similarity=similarity), vector
             chosen = found.order[: search.k]
             documents = yield from self._documents(search, ranking, chosen)
@@ -116,43 +117,42 @@ class Reusing:
 
     def learn(self, query: Query, ranking: Ranking) -> None:
         """A search was made: note what the lists seen before it would have been worth."""
-        search = _search(query)
-        asked, vectors = ranking.query, ranking.vectors
-        if asked is None or vectors is None or not search.near:
+        search, asked = _search(query), ranking.query
+        if asked is None or len(ranking) < search.k:
             return
-        similarities = vectors @ asked
-        needed = []
-        for listed, similarity in search.near:
-            known = set(listed.chunks)
-            outside = (
-                float(similarities[place])
-                for place, chunk in enumerate(ranking.chunks)
-                if chunk not in known
+        right = set(ranking.chunks[: search.k])
+        for listed in search.near:
+            if listed.query is None or listed.vectors is None:
+                continue
+            served = factor_served(
+                asked, listed.query, listed.vectors, floor=listed.floor, k=search.k
             )
-            # Where all that was found is in the list, what is outside is no nearer than the last.
-            nearest = max(outside, default=ranking.floor)
-            factor = factor_needed(nearest, listed.floor, similarity)
-            if factor is not None and factor > -1.0:
-                needed.append(factor)
-        self.calibration.learn(query.scope.index, needed)
+            if served is None:
+                continue
+            missed = len(right - set(listed.chunks)) / search.k
+            # One that would have served stands for those that did.
+            audited = search.audit and served >= search.factor
+            weight = 1.0 / search.audited if audited else 1.0
+            self.calibration.learn(query.scope.index, served, missed, weight=weight)
 
     def _found(
         self, query: Query, readable: Sequence[tuple[Entry, float]], vector: Vector
     ) -> Iterator[tuple[Entry, Ranking, Reuse, float]]:
         """The lists that may serve: the proven ones first, then those with the largest margin."""
         search = _search(query)
-        factor = self.calibration.factor(query.scope.index)
+        search.factor = self.calibration.factor(query.scope.index)
         found = []
-        for (ranking, similarity), (entry, _) in zip(search.near, readable, strict=True):
+        for ranking, (entry, _) in zip(search.near, readable, strict=True):
             if ranking.query is None or ranking.vectors is None:
                 continue
+            similarity = float(ranking.query @ vector)
             serving = reuse(
                 vector,
                 ranking.query,
                 ranking.vectors,
                 floor=ranking.floor,
                 k=search.k,
-                factor=factor,
+                factor=search.factor,
             )
             if serving is not None:
                 found.append((entry, ranking, serving, similarity))
@@ -213,10 +213,8 @@ def _changed(entry: Entry, similarity: float) -> Miss:
     )
 
 
-def _lists(
-    query: Query, readable: list[tuple[Entry, float]], vector: Vector
-) -> Iterator[tuple[Ranking, float]]:
-    """The lists of entries, with the similarity of the queries; unreadable entries are dropped."""
+def _lists(query: Query, readable: list[tuple[Entry, float]], vector: Vector) -> Iterator[Ranking]:
+    """The lists of entries that can serve other queries; the other entries are dropped."""
     for one in list(readable):
         try:
             ranking = query.codec.decode(one[0].payload)
@@ -229,4 +227,4 @@ def _lists(
         if ranking.query.shape != vector.shape:
             readable.remove(one)
             continue
-        yield ranking, float(ranking.query @ vector)
+        yield ranking

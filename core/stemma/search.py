@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -41,7 +42,7 @@ class Searcher(Protocol):
         ...
 
 
-# Not frozen: `near` is filled in by the lookup.
+# Not frozen: the last three are filled in by the lookup.
 @dataclass(kw_only=True, slots=True, eq=False)
 class Search:
     """One search for one query.
@@ -51,15 +52,19 @@ class Search:
         k: How many documents are wanted, from 1.
         meaning: Whether lists found for other queries may serve.
         audited: The share of statistical hits that are searched all the same, 0 to 1.
-        near: Lists of near queries that the lookup has seen, with their queries' similarities:
-            a search that is made anyway tells what they would have been worth.
+        near: Lists of near queries that the lookup has seen: a search that is made anyway tells
+            what they would have been worth.
+        factor: The factor of the statistical rule at the lookup.
+        audit: Whether the search is made in place of a statistical hit.
     """
 
     searcher: Searcher
     k: int
     meaning: bool = True
     audited: float = AUDITED
-    near: list[tuple[Ranking, float]] = field(default_factory=list, repr=False)
+    near: list[Ranking] = field(default_factory=list, repr=False)
+    factor: float = math.inf
+    audit: bool = False
 
 
 def candidates(k: int, times: int = CANDIDATES) -> int:

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+import stemma
 from evals.measuring import Figure, Measured, scaled
 from evals.rag.rewording import RULES, reword
 from evals.rag.texts import rows
-
-import stemma
 from stemma.embedders import LocalEmbedder
 from stemma.embedders.protocol import Matrix
 from stemma.entry import Vector

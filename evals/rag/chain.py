@@ -10,10 +10,10 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 
 from evals.rag.counted import CountedReranker
-from evals.rag.exact_store import CANDIDATES, ExactStore
+from evals.rag.exact_store import ExactStore, cached_retriever
 from evals.rag.lists import SEARCHED
 from stemma import Cache
-from stemma_langchain import CachedReranker, CachedRetriever
+from stemma_langchain import CachedReranker
 
 __all__ = ["Answer", "Chain", "cached", "uncached"]
 
@@ -78,20 +78,16 @@ def uncached(store: ExactStore, reranker: CountedReranker, k: int) -> Chain:
         order = sorted(range(len(scores)), key=scores.__getitem__, reverse=True)
         return [documents[place] for place in order]
 
-    return Chain(retriever=_retriever(store, k), ranked=ranked)
+    return Chain(retriever=store.as_retriever(search_kwargs={"k": k}), ranked=ranked)
 
 
 def cached(cache: Cache, store: ExactStore, reranker: CountedReranker, k: int) -> Chain:
     """The chain with its retriever and reranker cached; the store's embedding model is its own."""
     compressor = CachedReranker(cache, reranker)
     return Chain(
-        retriever=CachedRetriever(cache, _retriever(store, k), k=k, candidates=CANDIDATES),
+        retriever=cached_retriever(cache, store, k),
         ranked=lambda query, documents: compressor.compress_documents(documents, query),
     )
-
-
-def _retriever(store: ExactStore, k: int) -> BaseRetriever:
-    return store.as_retriever(search_kwargs={"k": k})
 
 
 def _ids(documents: Sequence[Document]) -> list[str]:

@@ -15,67 +15,40 @@ Contents in the index are compared, and what is nearest is told by an exact sear
 from __future__ import annotations
 
 import random
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from langchain_core.documents import Document
-from langchain_core.embeddings import Embeddings
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
-from langchain_core.prompts import ChatPromptTemplate
-from langchain_core.runnables import RunnableParallel, RunnablePassthrough
-from pydantic import PrivateAttr
 
 import stemma
 from evals.measuring import Figure, Measured, scaled
+from evals.rag import updates_langchain
 from evals.rag.exact_store import CANDIDATES, ExactStore
 from evals.rag.lists import judging, recall_figures
 from evals.rag.metrics import by_kind, recall
-from evals.rag.sections import Section, manual, statuses
-from evals.rag.updating import WAYS, Opened
+from evals.rag.sections import manual, statuses
+from evals.rag.updating import Opened, Sections, Way, cited
 from evals.speed.given import Given
-from stemma import Cache, content_digest
+from stemma import Cache, Embedder, content_digest
 from stemma.embedders import LocalEmbedder
-from stemma_langchain import CachedChain, CachedRetriever, LLMCache, LocalEmbeddings
+from stemma_langchain import LocalEmbeddings
 
-__all__ = ["run"]
+__all__ = ["run", "ways"]
 
 K, DEEPER = 2, 4
 """How many sections a prompt holds; and how many a list that is compared with an exact search."""
 
-_CITED = re.compile(r"\[([0-9a-f]{16,})\]")
 
-Sections = Mapping[str, Section]
+def ways() -> dict[str, Way]:
+    """All ways whose framework is installed, by name."""
+    if find_spec("llama_index") is None:
+        return dict(updates_langchain.WAYS)
+    from evals.rag import updates_llamaindex  # noqa: PLC0415 - loads LlamaIndex
 
-
-class Citing(BaseChatModel):
-    """Answers with the contents that it was shown, by their hashes, and counts its calls."""
-
-    _calls: int = PrivateAttr(default=0)
-
-    @property
-    def _llm_type(self) -> str:
-        return "citing"
-
-    @property
-    def calls(self) -> int:
-        """How often it was called."""
-        return self._calls
-
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,  # noqa: ARG002 - LangChain's signature
-        run_manager: Any = None,  # noqa: ARG002
-        **kwargs: Any,  # noqa: ARG002
-    ) -> ChatResult:
-        self._calls += 1
-        cited = _CITED.findall(messages[-1].text)
-        said = AIMessage("It is as said in " + ", ".join(f"[{one}]" for one in cited))
-        return ChatResult(generations=[ChatGeneration(message=said)])
+    return {**updates_langchain.WAYS, **updates_llamaindex.WAYS}
 
 
 def run(*, size: float, seed: int, folder: Path) -> Measured:
@@ -85,7 +58,7 @@ def run(*, size: float, seed: int, folder: Path) -> Measured:
     asked = [one.question for one in old.values()]
     wanted = sorted(texts.union(asked))
     vectors = dict(zip(wanted, LocalEmbedder().embed(wanted), strict=True))
-    embeddings = LocalEmbeddings(Given(vectors))
+    known = Given(vectors)
     told: dict[str, Any] = {
         "k": K,
         "candidates": K * CANDIDATES,
@@ -94,12 +67,11 @@ def run(*, size: float, seed: int, folder: Path) -> Measured:
         "ways": {},
     }
     with stemma.open(folder / "lists.db", tenant="me", embedder=None) as cache:
-        told["lists"] = _reused(cache, ExactStore(embeddings), old)
-    for number, (name, way) in enumerate(WAYS.items()):
+        told["lists"] = _reused(cache, ExactStore(LocalEmbeddings(known)), old)
+    for number, (name, way) in enumerate(ways().items()):
         with stemma.open(folder / f"{number}.db", tenant="me", embedder=None) as cache:
-            store = ExactStore(embeddings)
-            told["ways"][name] = _updated(cache, store, way.opened(cache, store), old, new)
-    figures = _figures(told["ways"])
+            told["ways"][name] = _updated(way.opened(cache, known, K), known, old, new)
+    figures = list(_figures(told["ways"]))
     figures += recall_figures(told["lists"], f"recall@{DEEPER} over questions near each other")
     return Measured(figures=figures, details=told)
 
@@ -115,24 +87,6 @@ def _part_of(
     )
 
 
-def chain_over(cache: Cache, index: Opened, model: Citing) -> CachedChain:
-    """Retriever, prompt and model, each cached, and the whole answer as well."""
-    retriever = CachedRetriever(
-        cache, index.searched.as_retriever(search_kwargs={"k": K}), k=K, candidates=CANDIDATES
-    )
-    gathered = RunnableParallel(context=retriever | _shown, question=RunnablePassthrough())
-    prompt = ChatPromptTemplate.from_template("{context}\n\n{question}")
-    model.cache = LLMCache(cache)
-    return CachedChain(cache, gathered | prompt | model)
-
-
-def _shown(documents: Sequence[Document]) -> str:
-    return "\n\n".join(
-        f"[{content_digest(document.page_content)}] {document.page_content}"
-        for document in documents
-    )
-
-
 def _reused(cache: Cache, store: ExactStore, old: Sections) -> dict[str, dict[str, float]]:
     """What lists are worth where the near questions are no rewordings but ask something else."""
     store.add_documents([Document(one.text, id=name) for name, one in old.items()])
@@ -140,77 +94,60 @@ def _reused(cache: Cache, store: ExactStore, old: Sections) -> dict[str, dict[st
     return by_kind([judged(one.question) for one in old.values()])
 
 
-def _updated(
-    cache: Cache, store: ExactStore, index: Opened, old: Sections, new: Sections
-) -> dict[str, int]:
+def _updated(index: Opened, known: Embedder, old: Sections, new: Sections) -> dict[str, int]:
     """Ask everything, update, ask everything again; count what was right of the second answers."""
-    model = Citing()
-    chain = chain_over(cache, index, model)
     questions = [one.question for one in old.values()]
     index.show(old)
-    before = {question: _cited(chain, question) for question in questions}
+    before = {question: cited(index.ask(question)) for question in questions}
     index.show(new)
-    now = {content_digest(one.text) for one in new.values()}
+    contents = {content_digest(one.text): one.text for one in new.values()}
+    rows = known.embed(list(contents.values()))
     counts = dict.fromkeys(("gone", "stale", "entered", "noticed", "unchanged", "served"), 0)
     for question in questions:
-        made = model.calls + store.searches
-        cited = _cited(chain, question)
-        computed = model.calls + store.searches > made
-        nearest = _nearest(store, question)
-        counts["stale"] += not now.issuperset(cited)
-        if not now.issuperset(before[question]):
+        done = index.work()
+        now = cited(index.ask(question))
+        computed = index.work() > done
+        near = (rows @ known.embed([question])[0]).astype(np.float64).tolist()
+        nearest = dict(zip(contents, near, strict=True))
+        counts["stale"] += not contents.keys() >= set(now)
+        if not contents.keys() >= set(before[question]):
             counts["gone"] += 1
         elif recall(before[question], nearest, K) < 1:
             counts["entered"] += 1
-            counts["noticed"] += recall(cited, nearest, K) == 1
+            counts["noticed"] += recall(now, nearest, K) == 1
         else:
             counts["unchanged"] += 1
             counts["served"] += not computed
     return counts
 
 
-def _cited(chain: CachedChain, question: str) -> list[str]:
-    return _CITED.findall(chain.invoke(question).text)
-
-
-def _nearest(store: ExactStore, question: str) -> dict[str, float]:
-    """The similarity of every content in the index to a question."""
-    embeddings: Embeddings = store.embedding
-    by_id = store.similarities(embeddings.embed_query(question))
-    return {content_digest(store.store[one]["text"]): near for one, near in by_id.items()}
-
-
-def _counted(statuses: Any) -> dict[str, int]:
+def _counted(statuses: Iterable[str]) -> dict[str, int]:
     found = list(statuses)
     return {status: found.count(status) for status in sorted(set(found))}
 
 
-def _figures(ways: Mapping[str, Mapping[str, int]]) -> list[Figure]:
-    figures = []
-    for name, found in ways.items():
-        way = WAYS[name]
-        figures += [
-            Figure(
-                what=f"{name}: stale answers served, of {found['gone']:,} that cite what changed",
-                value=found["stale"],
-                unit="",
-                at_most=0 if way.told else None,
-            ),
-            Figure(
-                what=f"… new sections noticed, of {found['entered']:,} answers",
-                value=_share(found["noticed"], found["entered"]),
-                unit="",
-                at_least=0.95 if way.told else None,
-            ),
-            Figure(
-                what=f"… still served, of {found['unchanged']:,} that cite what is the same"
-                + ("" if way.precise else "; the others are conservative recalls"),
-                value=_share(found["served"], found["unchanged"]),
-                unit="",
-                at_least=0.99 if way.told and way.precise else None,
-            ),
-        ]
-    return figures
+def _figures(counts: Mapping[str, Mapping[str, int]]) -> Iterator[Figure]:
+    for name, way in ways().items():
+        found = counts[name]
+        yield Figure(
+            what=f"{name}: stale answers served, of {found['gone']:,} that cite what changed",
+            value=found["stale"],
+            unit="",
+            at_most=0 if way.told else None,
+        )
+        yield Figure(
+            what=f"… new sections noticed, of {found['entered']:,} answers",
+            value=_share(found["noticed"], found["entered"]),
+            unit="",
+            at_least=0.95 if way.told else None,
+        )
+        yield Figure(
+            what=f"… still served, of {found['unchanged']:,} that cite what is the same"
+            + ("" if way.precise else "; the others are conservative recalls"),
+            value=_share(found["served"], found["unchanged"]),
+            unit="",
+            at_least=0.99 if way.told and way.precise else None,
+        )
 
 
 def _share(part: int, whole: int) -> float:

@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from evals.measuring import Figure, Measured, Skipped, in_turns, scaled
-from evals.rag.vector_caches import FACES, Face, Made, Model, Opened
+from evals.rag.vector_caches import FACES, OURS, Face, Made, Model, Opened
 
 __all__ = ["TRAPS", "run"]
 
-OURS = "CachedEmbeddings"
 BATCH = 32
 
 
@@ -39,13 +38,14 @@ def run(*, size: float, seed: int, folder: Path) -> Measured:  # noqa: ARG001 - 
         times = _times(made, scaled(5_000, size, least=2 * BATCH))
     figures = [_traps_right(name, right[name]) for name in caches]
     for kind, what in (("query", "a query's hit"), ("batch", f"a hit of {BATCH} documents")):
-        ours = times[kind][OURS]
-        figures.append(Figure(what=f"{what}, {OURS}", value=ours, unit="µs"))
-        figures.extend(
-            Figure(what=f"… of what it takes {name}", value=ours / taken, unit="×")
-            for name, taken in times[kind].items()
-            if name != OURS
-        )
+        for ours in (name for name in OURS if name in times[kind]):
+            took = times[kind][ours]
+            figures.append(Figure(what=f"{what}, {ours}", value=took, unit="µs"))
+            figures.extend(
+                Figure(what=f"… of what it takes {name}", value=took / taken, unit="×")
+                for name, taken in times[kind].items()
+                if name not in OURS
+            )
     return Measured(
         figures=figures, details={"right": right, "microseconds": times, "skipped": missing}
     )
@@ -167,7 +167,7 @@ def _traps_right(name: str, right: Mapping[str, bool]) -> Figure:
         what=f"{name}: traps got right" + (f" (not: {wrong})" if wrong else ""),
         value=sum(right.values()),
         unit=f"of {len(right)}",
-        at_least=len(right) if name == OURS else None,
+        at_least=len(right) if name in OURS else None,
     )
 
 

@@ -1,4 +1,4 @@
-"""A vector store that is searched exactly, and counts how often."""
+"""A vector store that is searched exactly, and counts how often; and retrievers, cached."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
-from langchain_core.vectorstores import InMemoryVectorStore
+from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
-__all__ = ["CANDIDATES", "ExactStore"]
+from stemma import Cache
+from stemma_langchain import CachedRetriever
+
+__all__ = ["CANDIDATES", "ExactStore", "cached_retriever"]
 
 CANDIDATES = 8
 """How many times k the cached retrievers ask it for."""
@@ -73,3 +76,9 @@ class ExactStore(InMemoryVectorStore):
 
 def _document(held: dict[str, Any]) -> Document:
     return Document(id=held["id"], page_content=held["text"], metadata=held["metadata"])
+
+
+def cached_retriever(cache: Cache, store: VectorStore, k: int) -> CachedRetriever:
+    """A vector store's own retriever of k documents, behind the cache."""
+    retriever = store.as_retriever(search_kwargs={"k": k})
+    return CachedRetriever(cache, retriever, k=k, candidates=CANDIDATES)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from evals.measuring import Figure
-from evals.rag.exact_store import CANDIDATES, ExactStore
+from evals.rag.exact_store import ExactStore, cached_retriever
 from evals.rag.metrics import recall
 from stemma import Cache
-from stemma_langchain import CachedRetriever
 
 __all__ = ["LEAST", "SEARCHED", "Judged", "judging", "recall_figures"]
 
@@ -24,9 +23,7 @@ Judged = Callable[[str], tuple[str, float]]
 
 def judging(cache: Cache, store: ExactStore, k: int) -> Judged:
     """A cached retriever over a store, whose every list is judged."""
-    retriever = CachedRetriever(
-        cache, store.as_retriever(search_kwargs={"k": k}), k=k, candidates=CANDIDATES
-    )
+    retriever = cached_retriever(cache, store, k)
 
     def judged(query: str) -> tuple[str, float]:
         found = retriever.invoke(query)

@@ -11,7 +11,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 
-__all__ = ["Ask", "InTurn", "Plan", "SideBySide", "askers", "document", "drawn", "true_edges"]
+__all__ = [
+    "Ask",
+    "InTurn",
+    "Plan",
+    "SideBySide",
+    "askers",
+    "document",
+    "drawn",
+    "in_turn",
+    "true_edges",
+]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,6 +81,11 @@ def askers(plan: Plan) -> Iterator[Ask]:
     else:
         for one in plan.parts:
             yield from askers(one)
+
+
+def in_turn(plan: Plan) -> Plan:
+    """The same plan with nothing side by side."""
+    return plan if isinstance(plan, Ask) else InTurn(tuple(in_turn(part) for part in plan.parts))
 
 
 def true_edges(plan: Plan) -> set[tuple[str, str]]:

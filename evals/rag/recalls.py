@@ -15,11 +15,11 @@ from langchain_core.documents import Document
 
 import stemma
 from evals.measuring import Figure, Measured, scaled
-from evals.rag.exact_store import CANDIDATES, ExactStore
+from evals.rag.exact_store import CANDIDATES, ExactStore, cached_retriever
 from evals.speed.given import Given, in_batches
 from evals.speed.vectors import Rows, clustered, like_texts
 from stemma import Cache, Frame, Hit, Source, Ticket, content_digest, frames
-from stemma_langchain import CachedRetriever, LocalEmbeddings
+from stemma_langchain import LocalEmbeddings
 
 __all__ = ["run"]
 
@@ -108,9 +108,7 @@ def _arrived(file: Path, size: float, rng: np.random.Generator) -> dict[str, Any
     store = ExactStore(LocalEmbeddings(Given(dict(zip(texts, rows, strict=False)))))
     store.add_documents([Document(text, id=text) for text in texts[:indexed]])
     with stemma.open(file, tenant="me", embedder=None) as cache:
-        retriever = CachedRetriever(
-            cache, store.as_retriever(search_kwargs={"k": K}), k=K, candidates=CANDIDATES
-        )
+        retriever = cached_retriever(cache, store, K)
         for query in texts[indexed:]:
             retriever.invoke(query)
         new = rows[indexed + asked :]

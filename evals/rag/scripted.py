@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
@@ -16,7 +17,7 @@ from evals.rag.plans import document
 from stemma import Cache, Selector
 from stemma_langchain.codec import CODEC
 
-__all__ = ["Shelf", "Speaker", "item_in", "stored_edges"]
+__all__ = ["Shelf", "Speaker", "item_in", "said", "spoken", "stored_edges"]
 
 _ITEM = re.compile(r"item-\w+")
 
@@ -26,8 +27,19 @@ def item_in(said: Any) -> str:
     return str(_ITEM.findall(str(said))[-1])
 
 
+def spoken(who: str, prompt: str) -> str:
+    """What somebody says of the item in a prompt, at enough length to be found again."""
+    return f"{who} {item_in(prompt)} is what this says, and nothing else says it"
+
+
+def said(payload: bytes) -> str:
+    """What a stored call of a model said."""
+    text: str = CODEC.decode(payload)[0].text
+    return text
+
+
 class Speaker(BaseChatModel):
-    """Says who it is and of which item the prompt spoke, at enough length to be found again."""
+    """A chat model that says who it is and of which item the prompt spoke."""
 
     who: str
 
@@ -46,9 +58,9 @@ class Speaker(BaseChatModel):
         run_manager: Any = None,  # noqa: ARG002
         **kwargs: Any,  # noqa: ARG002
     ) -> ChatResult:
-        item = item_in(" ".join(message.text for message in messages))
-        said = AIMessage(f"{self.who} {item} is what this says, and nothing else says it")
-        return ChatResult(generations=[ChatGeneration(message=said)])
+        prompt = " ".join(message.text for message in messages)
+        message = AIMessage(spoken(self.who, prompt))
+        return ChatResult(generations=[ChatGeneration(message=message)])
 
 
 class Shelf(BaseRetriever):
@@ -66,13 +78,17 @@ class Shelf(BaseRetriever):
         return [Document(f"all that {self.who} reads of {item}", id=f"{document(self.who)} {item}")]
 
 
-def stored_edges(cache: Cache) -> set[tuple[str, str]]:
-    """Every edge from a stored call to a call or a document, each as who and item."""
+def stored_edges(cache: Cache, said: Callable[[bytes], str] = said) -> set[tuple[str, str]]:
+    """Every edge from a stored call to a call or a document, each as who and item.
+
+    Args:
+        cache: The cache.
+        said: Gives what a stored call said, of its payload.
+    """
     store = cache.engine.parts.store
     named = {}
     for entry in store.find(Selector(node="call"), limit=10**9):
-        said: str = CODEC.decode(entry.payload)[0].text
-        named[entry.id] = " ".join(said.split()[:2])
+        named[entry.id] = " ".join(said(entry.payload).split()[:2])
     edges = set()
     for entry_id, name in named.items():
         lineage = store.lineage(entry_id)

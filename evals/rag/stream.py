@@ -69,7 +69,7 @@ class Replayed:
 def run(*, size: float, seed: int, folder: Path) -> Measured:
     """The whole chain at k = 4; then retrieval alone at k = 10, for nDCG and reciprocal rank."""
     texts = _part_of(xquad(), size)
-    requests = drawn(texts.questions, scaled(REQUESTS, size, least=40), random.Random(seed))
+    requests = drawn(texts.questions, scaled(REQUESTS, size, least=20), random.Random(seed))
     embedder = LocalEmbedder()
     plain = CountedEmbeddings(LocalEmbeddings(embedder))
     store = ExactStore(plain)
@@ -104,7 +104,7 @@ def _part_of(texts: Xquad, size: float) -> Xquad:
     """The first questions, their passages, and as many others as the size allows."""
     questions = texts.questions[: scaled(len(texts.questions), size, least=6)]
     needed = {one for question in questions for one in question.relevant}
-    room = scaled(len(texts.passages), size, least=50)
+    room = scaled(len(texts.passages), size, least=40)
     others = [one for one in texts.passages if one not in needed][: max(0, room - len(needed))]
     kept = needed.union(others)
     return Xquad(

@@ -14,12 +14,13 @@ from typing import Any
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.stores import ByteStore, InMemoryByteStore
+from pydantic import PrivateAttr
 
 import stemma
 from evals.measuring import Skipped
 from stemma_langchain import CachedEmbeddings
 
-__all__ = ["FACES", "Face", "Made", "Model", "Opened", "vector"]
+__all__ = ["FACES", "OURS", "Face", "Made", "Model", "Opened", "vector"]
 
 Vector = list[float]
 LENGTH = 384
@@ -153,10 +154,16 @@ def _llamaindex_model() -> Any:
         raise Skipped("LlamaIndex is not installed") from missing
 
     class ForLlamaIndex(BaseEmbedding):
-        inner: Any = None
+        dimensions: int = LENGTH
+        _inner: Model = PrivateAttr()  # it counts, so it must not be part of what this is
+
+        def __init__(self, inner: Model, **named: Any) -> None:
+            super().__init__(model_name=inner.name, **named)
+            self.dimensions = inner.dimensions
+            self._inner = inner
 
         def _get_query_embedding(self, query: str) -> Vector:
-            return self.inner.embed("query", [query])[0]  # type: ignore[no-any-return]
+            return self._inner.embed("query", [query])[0]
 
         async def _aget_query_embedding(self, query: str) -> Vector:
             return self._get_query_embedding(query)
@@ -165,25 +172,31 @@ def _llamaindex_model() -> Any:
             return self._get_text_embeddings([text])[0]
 
         def _get_text_embeddings(self, texts: list[str]) -> list[Vector]:
-            return self.inner.embed("document", texts)  # type: ignore[no-any-return]
+            return self._inner.embed("document", texts)
 
     return ForLlamaIndex
 
 
+def _llamaindex(embedding: Any) -> Face:
+    return Face(documents=embedding.get_text_embedding_batch, query=embedding.get_query_embedding)
+
+
 @contextmanager
-def _llamaindex(folder: Path) -> Iterator[Made]:  # noqa: ARG001 - as the others
+def _ours_in_llamaindex(folder: Path) -> Iterator[Made]:
+    kind = _llamaindex_model()
+    from stemma_llamaindex import CachedEmbedding  # noqa: PLC0415 - loads LlamaIndex
+
+    with stemma.open(folder / "vectors.db", tenant="me", embedder=None) as cache:
+        yield lambda model: _llamaindex(CachedEmbedding(cache, kind(model)))
+
+
+@contextmanager
+def _embeddings_cache(folder: Path) -> Iterator[Made]:  # noqa: ARG001 - as the others
     kind = _llamaindex_model()
     from llama_index.core.storage.kvstore import SimpleKVStore  # noqa: PLC0415
 
     store = SimpleKVStore()
-
-    def made(model: Model) -> Face:
-        embedding = kind(inner=model, model_name=model.name, embeddings_cache=store)
-        return Face(
-            documents=embedding.get_text_embedding_batch, query=embedding.get_query_embedding
-        )
-
-    yield made
+    yield lambda model: _llamaindex(kind(model, embeddings_cache=store))
 
 
 Opened = Callable[[Path], AbstractContextManager[Made]]
@@ -195,6 +208,10 @@ FACES: Mapping[str, Opened] = {
     "CacheBackedEmbeddings": _backed_by_files,
     "CacheBackedEmbeddings, told all": _backed_and_told,
     "CacheBackedEmbeddings, told all, in memory": _backed_in_memory,
-    "LlamaIndex's embeddings_cache, in memory": _llamaindex,
+    "CachedEmbedding (LlamaIndex)": _ours_in_llamaindex,
+    "LlamaIndex's embeddings_cache, in memory": _embeddings_cache,
 }
 """What is compared."""
+
+OURS = ("CachedEmbeddings", "CachedEmbedding (LlamaIndex)")
+"""Those of them that are Stemma's."""

@@ -58,6 +58,7 @@ class _Call:
     asked: Asked
     described: Described = field(repr=False)
     frame: Frame | None
+    marks: Mapping[int, int] = field(repr=False)
     tokens: int
 
 
@@ -208,7 +209,7 @@ class CachedChain(Runnable[Any, Any]):
         served = self.cache.answers.serve(
             call.asked,
             lambda: self.chain.invoke(input, config, **kwargs),
-            admit=lambda output: self._refusal(call, output),
+            admit=lambda output: self._admitted(call, output),
             priced=lambda ticket: self._cost(call, ticket),
         )
         return _given(served)
@@ -228,7 +229,7 @@ class CachedChain(Runnable[Any, Any]):
         served = await self.cache.answers.aserve(
             call.asked,
             compute,
-            admit=lambda output: self._refusal(call, output),
+            admit=lambda output: self._admitted(call, output),
             priced=lambda ticket: self._cost(call, ticket),
         )
         return _given(served)
@@ -291,6 +292,7 @@ class CachedChain(Runnable[Any, Any]):
             asked=self._asked(question, described, config, kwargs),
             described=described,
             frame=frame,
+            marks=frames.marks(),
             tokens=0 if frame is None else frame.spent.tokens,
         )
 
@@ -336,11 +338,22 @@ class CachedChain(Runnable[Any, Any]):
         if miss.ticket is None:
             return None
         value, certain = whole(chunks, replacing=replaces(self.chain))
-        reason = self._refusal(call, value) if certain else "its chunks do not add up to one value"
+        reason = self._admitted(call, value) if certain else "its chunks do not add up to one value"
         if reason is not None:
             self.cache.warn(f"a streamed answer was not stored: {reason}")
             return None
         return miss.ticket, value
+
+    def _admitted(self, call: _Call, output: Any) -> str | None:
+        """Why an answer must not be stored. One that may be goes with what comes into its indexes.
+
+        Those that a cached retriever stands before are known better, by what was retrieved.
+        """
+        reason = self._refusal(call, output)
+        if reason is None and call.frame is not None:
+            for index in call.described.indexes:
+                call.frame.read_unstored(index, call.marks)
+        return reason
 
     def _refusal(self, call: _Call, output: Any) -> str | None:
         """Why an answer must not be stored."""

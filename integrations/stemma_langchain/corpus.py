@@ -6,8 +6,11 @@ cached retrieval that a new chunk would have come into (`stemma.Cache.documents_
 
 from __future__ import annotations
 
+import functools
+import inspect
+import re
 import types
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self
 
 from langchain_core.documents import Document
@@ -17,11 +20,16 @@ from langchain_core.runnables.config import run_in_executor
 from langchain_core.vectorstores import VectorStore
 
 from stemma import Cache, Change, Teller, UsageError
+from stemma_langchain.adding import Adding
 from stemma_langchain.fingerprint import index_identity
 from stemma_langchain.kinds import Watching
-from stemma_langchain.searching import documents_by_id, stored_vectors
 
 __all__ = ["WatchedRecordManager", "WatchedVectorStore"]
+
+_CHANGES = re.compile(
+    r"a?(add|clear|delete|drop|insert|merge|put|remove|reset|truncate|update|upsert)(_\w+)?"
+)
+"""Names of methods of a vector store by which it is likely to change."""
 
 
 class WatchedVectorStore(Watching, VectorStore):
@@ -29,10 +37,12 @@ class WatchedVectorStore(Watching, VectorStore):
 
     Use it wherever the store was used: for LangChain's indexing API, for adding and deleting, and
     for retrievers (`CachedRetriever(cache, watched.as_retriever())`); to the cache it is the same
-    index as the store itself. What the store can do besides passes through to it.
+    index as the store itself. What the store can do besides passes through to it; a method that
+    adds, updates or deletes by its name takes back everything from the index.
 
     The store is changed first, then the cache is told. Of documents added under an id that is
     there already, those with other contents or metadata count as changed, equal ones as nothing.
+    A change that fails, or whose caller is cancelled, is told as well: some of it may be done.
     A deletion without ids takes back everything from the index.
 
     Args:
@@ -42,6 +52,7 @@ class WatchedVectorStore(Watching, VectorStore):
             this object have it from here.
 
     Raises:
+        UsageError: An argument is wrong, or the identity of the index cannot be told.
         StoreError: By what adds or deletes: the cache's store could not be reached. The documents
             are in the index as asked; the next call takes back what this one should have.
     """
@@ -54,34 +65,31 @@ class WatchedVectorStore(Watching, VectorStore):
         self.cache = cache
         self.watched: VectorStore = store
         self.stemma_index = index
-        self._teller = Teller(cache, index if index is not None else index_identity(store))
+        named = functools.partial(index_identity, store) if index is None else index
+        self._teller = Teller(cache, named)
 
     @property
     def embeddings(self) -> Embeddings | None:
         """The store's own."""
         return self.watched.embeddings
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name == "watched":
-            raise AttributeError(name)
-        return getattr(self.watched, name)
-
     # ------------------------------------------------------------------ changes
 
     def add_documents(self, documents: list[Document], **kwargs: Any) -> list[str]:
         """Add or update documents."""
-        before = self._held(_ids(documents, kwargs))
-        ids = self.watched.add_documents(documents, **kwargs)
-        self._teller.tell(self._added(ids, documents, before))
-        return ids
+        given = list(documents)
+        adding = Adding(self.watched, given, _ids(given, kwargs))
+        return self._teller.around(
+            lambda: self.watched.add_documents(given, **kwargs), adding.half(), adding.told
+        )
 
     async def aadd_documents(self, documents: list[Document], **kwargs: Any) -> list[str]:
         """As `add_documents`."""
-        before = await run_in_executor(None, self._held, _ids(documents, kwargs))
-        ids = await self.watched.aadd_documents(documents, **kwargs)
-        change = await run_in_executor(None, self._added, ids, documents, before)
-        await self._teller.atell(change)
-        return ids
+        given = list(documents)
+        adding = await run_in_executor(None, Adding, self.watched, given, _ids(given, kwargs))
+        return await self._teller.aaround(
+            self.watched.aadd_documents(given, **kwargs), adding.half(), adding.told
+        )
 
     def add_texts(
         self,
@@ -93,11 +101,11 @@ class WatchedVectorStore(Watching, VectorStore):
     ) -> list[str]:
         """Add or update texts."""
         given = list(texts)
-        before = self._held(ids)
+        adding = Adding(self.watched, _documents(given, metadatas), ids)
         named = kwargs if ids is None else {**kwargs, "ids": ids}
-        found = self.watched.add_texts(given, metadatas, **named)
-        self._teller.tell(self._added(found, _documents(given, metadatas), before))
-        return found
+        return self._teller.around(
+            lambda: self.watched.add_texts(given, metadatas, **named), adding.half(), adding.told
+        )
 
     async def aadd_texts(
         self,
@@ -109,25 +117,23 @@ class WatchedVectorStore(Watching, VectorStore):
     ) -> list[str]:
         """As `add_texts`."""
         given = list(texts)
-        before = await run_in_executor(None, self._held, ids)
+        adding = await run_in_executor(
+            None, Adding, self.watched, _documents(given, metadatas), ids
+        )
         named = kwargs if ids is None else {**kwargs, "ids": ids}
-        found = await self.watched.aadd_texts(given, metadatas, **named)
-        documents = _documents(given, metadatas)
-        change = await run_in_executor(None, self._added, found, documents, before)
-        await self._teller.atell(change)
-        return found
+        return await self._teller.aaround(
+            self.watched.aadd_texts(given, metadatas, **named), adding.half(), adding.told
+        )
 
     def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool | None:
         """Delete documents."""
-        done = self.watched.delete(ids, **kwargs)
-        self._teller.tell(_deleted(ids))
-        return done
+        gone = Change.deleted(ids)
+        return self._teller.around(lambda: self.watched.delete(ids, **kwargs), gone, lambda _: gone)
 
     async def adelete(self, ids: list[str] | None = None, **kwargs: Any) -> bool | None:
         """As `delete`."""
-        done = await self.watched.adelete(ids, **kwargs)
-        await self._teller.atell(_deleted(ids))
-        return done
+        gone = Change.deleted(ids)
+        return await self._teller.aaround(self.watched.adelete(ids, **kwargs), gone, lambda _: gone)
 
     def update_document(self, document_id: str, document: Document) -> None:
         """Update a document, where the store can."""
@@ -135,48 +141,35 @@ class WatchedVectorStore(Watching, VectorStore):
 
     def update_documents(self, ids: list[str], documents: list[Document]) -> None:
         """Update documents, where the store can."""
-        before = self._held(ids)
-        self.watched.update_documents(ids, documents)  # type: ignore[attr-defined]
-        self._teller.tell(self._added(ids, documents, before))
+        adding = Adding(self.watched, documents, ids)
+        update = self.watched.update_documents  # type: ignore[attr-defined]
+        self._teller.around(
+            lambda: update(ids, documents), adding.half(), lambda _: adding.told(ids)
+        )
 
-    def delete_collection(self) -> None:
-        """Delete the whole index, where the store can."""
-        self.watched.delete_collection()  # type: ignore[attr-defined]
-        self._teller.tell(Change(everything=True))
+    def __getattr__(self, name: str) -> Any:
+        """What only this store can do; if it changes the index, everything from it goes."""
+        if name.startswith("__") or name == "watched":
+            raise AttributeError(name)
+        found = getattr(self.watched, name)
+        return self._changing(found) if _CHANGES.fullmatch(name) and callable(found) else found
 
-    def reset_collection(self) -> None:
-        """Empty the index, where the store can."""
-        self.watched.reset_collection()  # type: ignore[attr-defined]
-        self._teller.tell(Change(everything=True))
+    def _changing(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        everything = Change(everything=True)
 
-    def _held(self, ids: Sequence[str | None] | None) -> dict[str, Document] | None:
-        """The documents that the store has under these ids; `None` where it cannot say."""
-        named = [one for one in ids or () if one is not None]
-        if not named:
-            return {}
-        try:
-            return documents_by_id(self.watched, named)
-        except NotImplementedError:
-            return None
+        @functools.wraps(method)
+        def changed(*args: Any, **kwargs: Any) -> Any:
+            return self._teller.around(
+                lambda: method(*args, **kwargs), everything, lambda _: everything
+            )
 
-    def _added(
-        self, ids: Sequence[str], documents: Sequence[Document], before: dict[str, Document] | None
-    ) -> Change:
-        """What the adding of documents changed, by what the store gave before and gives now."""
-        now = self._held(ids)
-        if now is None or len(now) < len(set(ids)):
-            given = zip(ids, documents, strict=False)
-            now = {name: one.model_copy(update={"id": name}) for name, one in given}
-        fresh = [one for name, one in now.items() if before is None or before.get(name) != one]
-        changed = [str(one.id) for one in fresh if before is None or one.id in before]
-        return Change(added=self._vectors(fresh), changed=changed)
+        @functools.wraps(method)
+        async def achanged(*args: Any, **kwargs: Any) -> Any:
+            return await self._teller.aaround(
+                method(*args, **kwargs), everything, lambda _: everything
+            )
 
-    def _vectors(self, documents: Sequence[Document]) -> list[Any]:
-        """The vectors of documents that are in the store now; `None` for what has none."""
-        embeddings = self.watched.embeddings
-        if not documents or embeddings is None:
-            return [None] * len(documents)
-        return list(stored_vectors(self.watched, documents, embeddings))
+        return achanged if inspect.iscoroutinefunction(method) else changed
 
     # ------------------------------------------------------------------ the rest
 
@@ -224,7 +217,7 @@ class WatchedRecordManager(RecordManager):
         super().__init__(namespace=getattr(manager, "namespace", ""))
         self.cache = cache
         self.manager = manager
-        named = index if isinstance(index, str) else index_identity(index)
+        named = index if isinstance(index, str) else functools.partial(index_identity, index)
         self._teller = Teller(cache, named)
 
     def create_schema(self) -> None:
@@ -261,25 +254,23 @@ class WatchedRecordManager(RecordManager):
 
     def update(self, keys: Sequence[str], **named: Any) -> None:
         """Documents were added, or seen again."""
-        known = self.manager.exists(keys)
-        self.manager.update(keys, **named)
-        self._teller.tell(Change(added=[None] * known.count(False)))
+        come = Change(added=[None] * self.manager.exists(keys).count(False))
+        self._teller.around(lambda: self.manager.update(keys, **named), come, lambda _: come)
 
     async def aupdate(self, keys: Sequence[str], **named: Any) -> None:
         """As `update`."""
-        known = await self.manager.aexists(keys)
-        await self.manager.aupdate(keys, **named)
-        await self._teller.atell(Change(added=[None] * known.count(False)))
+        come = Change(added=[None] * (await self.manager.aexists(keys)).count(False))
+        await self._teller.aaround(self.manager.aupdate(keys, **named), come, lambda _: come)
 
     def delete_keys(self, keys: Sequence[str]) -> None:
         """Documents were deleted."""
-        self.manager.delete_keys(keys)
-        self._teller.tell(_deleted(keys))
+        gone = Change.deleted(keys)
+        self._teller.around(lambda: self.manager.delete_keys(keys), gone, lambda _: gone)
 
     async def adelete_keys(self, keys: Sequence[str]) -> None:
         """As `delete_keys`."""
-        await self.manager.adelete_keys(keys)
-        await self._teller.atell(_deleted(keys))
+        gone = Change.deleted(keys)
+        await self._teller.aaround(self.manager.adelete_keys(keys), gone, lambda _: gone)
 
 
 def _ids(documents: Sequence[Document], kwargs: dict[str, Any]) -> Sequence[str | None]:
@@ -292,7 +283,3 @@ def _documents(texts: Sequence[str], metadatas: Sequence[dict[str, Any]] | None)
         return [Document(page_content=text) for text in texts]
     pairs = zip(texts, metadatas, strict=False)
     return [Document(page_content=text, metadata=dict(told)) for text, told in pairs]
-
-
-def _deleted(ids: Sequence[str] | None) -> Change:
-    return Change(everything=True) if ids is None else Change(removed=list(ids))

@@ -61,7 +61,8 @@ _PLACES = (
 class Walk(LiveWalk):
     """One walk over an object and what it is made of.
 
-    `stores` are the vector stores it came by, each with its description; `models` the models.
+    `stores` are the vector stores it came by, each with its description; `named` the identities of
+    those that were given one; `models` the models.
     """
 
     counting: ClassVar[tuple[type, ...]] = (Runnable, Embeddings, VectorStore)
@@ -69,6 +70,7 @@ class Walk(LiveWalk):
     def __init__(self) -> None:
         super().__init__()
         self.stores: list[tuple[VectorStore, Any]] = []
+        self.named: list[str] = []
         self.models: list[Any] = []
 
     def is_library(self, kind: type) -> bool:
@@ -97,7 +99,9 @@ class Walk(LiveWalk):
 
     def met(self, thing: Any, described: Any) -> None:
         """See `stemma.describing.LiveWalk`."""
-        if isinstance(thing, VectorStore) and not isinstance(thing, Watching):
+        if isinstance(thing, Watching):
+            self.named += [thing.stemma_index] if thing.stemma_index is not None else []
+        elif isinstance(thing, VectorStore):
             self.stores.append((thing, described))
 
     def plain_object(self, thing: Any) -> Any:

@@ -6,9 +6,9 @@ from typing import Any
 
 from langchain_core.embeddings import Embeddings
 
-from stemma import Cache, Embedder, UsageError
+from stemma import Cache, Embedder, UnkeyableValue, UsageError
 from stemma.embedders import as_embedder
-from stemma_langchain.fingerprint import embedding_identity
+from stemma_langchain.fingerprint import describe, embedding_identity
 
 __all__ = ["CachedEmbeddings", "LocalEmbeddings"]
 
@@ -128,8 +128,12 @@ class CachedEmbeddings(Embeddings):
         )
 
     def _named(self) -> dict[str, Any]:
+        try:
+            model: Any = self.stemma_identity
+        except UnkeyableValue:  # the question has no key either, which is told where it is asked
+            model = describe(self.embeddings)
         return {
-            "model": self.stemma_identity,
+            "model": model,
             "dimensions": self.dimensions,
             "instruction": self.instruction,
             "life": self.life,

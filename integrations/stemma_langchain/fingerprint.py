@@ -22,9 +22,10 @@ cached chain, or give the class a `stemma_identity`.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
-from stemma import digest
+from stemma import UnkeyableValue, digest
 from stemma.describing import Described
 from stemma_langchain.describing import MODEL_NAMES, Walk, own_identity, place
 from stemma_langchain.kinds import NOISE, Watching
@@ -37,6 +38,7 @@ __all__ = [
     "embedding_identity",
     "fingerprint",
     "index_identity",
+    "store_identities",
 ]
 
 
@@ -62,7 +64,10 @@ def describe_chain(chain: Any) -> Described:
     walk = Walk()
     value = walk.describe(chain)
     names = set(filter(None, map(_model_name, walk.models)))
-    return Described(value, names.pop() if len(names) == 1 else "")
+    indexes: tuple[str, ...] = ()
+    with suppress(UnkeyableValue):  # then the chain has no key either, which is told elsewhere
+        indexes = _identities(walk)
+    return Described(value, names.pop() if len(names) == 1 else "", indexes)
 
 
 def _model_name(model: Any) -> str:
@@ -106,6 +111,28 @@ def index_identity(thing: Any) -> str:
     if len(walk.stores) > 1:
         return f"{type(thing).__name__}@{digest('index/1', [s for _, s in walk.stores])[:12]}"
     ((store, said),) = walk.stores
+    return _store_identity(store, said)
+
+
+def store_identities(thing: Any) -> tuple[str, ...]:
+    """The identities of the vector stores in whatever retrieves, each as `index_identity` has it.
+
+    Raises:
+        UnkeyableValue: One of them cannot be told.
+    """
+    walk = Walk()
+    walk.describe(thing)
+    return _identities(walk)
+
+
+def _identities(walk: Walk) -> tuple[str, ...]:
+    derived = [_store_identity(store, said) for store, said in walk.stores]
+    return tuple(dict.fromkeys([*derived, *walk.named]))
+
+
+def _store_identity(store: Any, said: Any) -> str:
+    if isinstance(said, str):
+        return said
     name = place(store, "collection_name", "index_name", "table_name")
     shown = f"{type(store).__name__}:{name}" if name else type(store).__name__
     return f"{shown}@{digest('index/1', said)[:12]}"

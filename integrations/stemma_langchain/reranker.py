@@ -65,17 +65,13 @@ class CachedReranker(BaseDocumentCompressor):
     source_key: str = "source"
     life: float | None = Field(default=None, gt=0)
 
-    _reranker: Reranker | None = PrivateAttr(default=None)
+    _adapted: tuple[Any, Reranker] | None = PrivateAttr(default=None)
 
     def __init__(self, cache: Cache, inner: Any, **named: Any) -> None:
         super().__init__(**{"cache": cache, "inner": inner, **named})
-        scores = _cross_encoder(inner, sure=self.pairwise is True)
-        if not isinstance(inner, BaseDocumentCompressor):
-            if self.pairwise is False:
-                raise UsageError("pairwise=False is for document compressors; this scores pairs")
-            self._reranker = as_reranker(inner, revision=self.model)
-        elif self.pairwise is not False and scores is not None:
-            self._reranker = as_reranker(scores, revision=self.model)
+        if self.pairwise is False and not isinstance(inner, BaseDocumentCompressor):
+            raise UsageError("pairwise=False is for document compressors; this scores pairs")
+        self._reranker()
 
     def compress_documents(
         self,
@@ -112,7 +108,8 @@ class CachedReranker(BaseDocumentCompressor):
     @property
     def stemma_identity(self) -> Any:
         """What a chain around it is told of it."""
-        inner = self._reranker.revision if self._reranker is not None else self._named()
+        reranker = self._reranker()
+        inner = reranker.revision if reranker is not None else self._named()
         return {
             "reranker": inner,
             "pairwise": self.pairwise,
@@ -130,8 +127,9 @@ class CachedReranker(BaseDocumentCompressor):
 
     def _asked(self, given: list[Document], query: str, callbacks: Callbacks) -> Reranking:
         texts = [self.text(one) for one in given]
-        if self._reranker is not None:
-            return Reranking(query=query, texts=texts, reranker=self._reranker, life=self.life)
+        reranker = self._reranker()
+        if reranker is not None:
+            return Reranking(query=query, texts=texts, reranker=reranker, life=self.life)
         whole = Compressing(self.inner, query, given, callbacks=callbacks, score_key=self.score_key)
         revision = self._revision() if self.pairwise else None
         pairs = None if revision is None else PairScores(whole, texts, revision=revision)
@@ -143,6 +141,18 @@ class CachedReranker(BaseDocumentCompressor):
             named=self._named,
             life=self.life,
         )
+
+    def _reranker(self) -> Reranker | None:
+        """What is known to score pairs, as it is now: a compressor's model may be replaced."""
+        scores = self.inner
+        if isinstance(scores, BaseDocumentCompressor):
+            sure = self.pairwise is True
+            scores = None if self.pairwise is False else _cross_encoder(scores, sure=sure)
+        if scores is None:
+            return None
+        if self._adapted is None or self._adapted[0] is not scores:
+            self._adapted = scores, as_reranker(scores, revision=self.model)
+        return self._adapted[1]
 
     def _revision(self) -> str | None:
         """What names a compressor that scores pairs; `None`: nor has the whole list a key."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from numbers import Integral
 from typing import Any, Literal
 from uuid import UUID
 
@@ -13,6 +15,7 @@ from langchain_core.callbacks import (
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable
+from langchain_core.vectorstores import VectorStoreRetriever
 from pydantic import ConfigDict, Field, PrivateAttr
 
 from stemma import (
@@ -27,16 +30,17 @@ from stemma import (
     Search,
     Served,
     Source,
-    UsageError,
+    UnkeyableValue,
     frames,
 )
 from stemma_langchain.codec import CODEC
 from stemma_langchain.describing import is_plain
-from stemma_langchain.fingerprint import describe, index_identity
+from stemma_langchain.fingerprint import describe, index_identity, store_identities
 from stemma_langchain.replies import mark
 from stemma_langchain.runs import runs
-from stemma_langchain.searching import Sought, VectorSearch, vector_search
+from stemma_langchain.searching import Sought
 from stemma_langchain.sources import documents_as_sources
+from stemma_langchain.vector_stores import VectorSearch, vector_search
 
 __all__ = ["CachedRetriever"]
 
@@ -162,15 +166,19 @@ class CachedRetriever(BaseRetriever):
     def _begin(self, query: str, run: UUID, kwargs: dict[str, Any]) -> _Call:
         """One call, with the sequence numbers known before anything is read."""
         runs.noted(run)
-        call = _Call(self, frames.marks(), self.index_identity())
+        try:
+            index = self.index_identity()
+        except UnkeyableValue:  # nor has the question a key, which is told where it is asked
+            index = ""
+        call = _Call(self, frames.marks(), index)
         searched = {name: value for name, value in kwargs.items() if name not in _UNSEARCHED}
         search = vector_search(self.retriever)
-        if search is None:
+        said = self.k if search is None or self.k is not None else search.k
+        k = _count(kwargs.get("k", said))
+        if search is None or k is None:  # the store may know what to do with another kind of k
             call.search_as_it_does(query, kwargs, searched)
         else:
-            k = searched.pop("k", self.k if self.k is not None else search.k)
-            if not isinstance(k, int) or isinstance(k, bool) or k < 1:
-                raise UsageError(f"k must be a whole number from 1, not {k!r}")
+            searched.pop("k", None)
             call.search_by_vector(query, search, k, searched)
         return call
 
@@ -209,6 +217,7 @@ class _Call:
         self._marks = marks
         self._index = index
         self.sought: Sought | None = None
+        self._around: tuple[str, ...] = ()
         self.kwargs: dict[str, Any] = {}
         self._most: int | None = None
 
@@ -218,12 +227,15 @@ class _Call:
         """The retriever will be called; only the same call hits."""
         face = self._face
         self.kwargs, self._most = kwargs, face.k
+        if type(face.retriever) is not VectorStoreRetriever:
+            with suppress(UnkeyableValue):  # of a store that cannot be told, nothing is told
+                self._around = store_identities(face.retriever)
         # Every retriever can be called with a `k`, whether it minds it or not; a function cannot.
         if face.k is not None and isinstance(face.retriever, BaseRetriever):
             self.kwargs = {"k": face.k, **kwargs}
             searched = {"k": face.k, **searched}
         most = self.kwargs.get("k", face.k)
-        self._most = most if isinstance(most, int) else None
+        self._most = _count(most)
         parameters = {
             "retriever": face._settings(),  # noqa: SLF001 - the other half of one class
             "k": face.k,
@@ -246,7 +258,7 @@ class _Call:
             note=self._note,
         )
         parameters = {
-            "store": describe(search.store) if face.index is None else "",
+            "store": describe(search.store if face.index is None else search.embeddings),
             "settings": describe({**search.settings, **searched}),
         }
         meaning = face.candidates > 1 and query.strip() != ""
@@ -270,17 +282,19 @@ class _Call:
         """What the retriever gave, noted as sources before anything is stored."""
         most = self._most
         documents = found[:most] if most is not None and len(found) > most else found
-        self._note(documents, frames.current())
+        frame = frames.current()
+        self._note(documents, frame)
+        if frame is not None:
+            # What it gives need not be what its stores hold, nor they be the index it goes by.
+            for index in self._around:
+                frame.read_unstored(index, self._marks)
         return documents
 
     def found(self, ranking: Ranking) -> Ranking:
         """What a search gave, noted likewise."""
         self._note(_documents(ranking, self._most), frames.current())
-        if self.sought is not None and self.sought.odd:
-            self._face.tell_once(
-                "a vector store gives documents in another order than their vectors' similarity "
-                "to the query; what it gave is kept for the same query only"
-            )
+        if self.sought is not None and self.sought.odd is not None:
+            self._face.tell_once(self.sought.odd)
         return ranking
 
     def served(self, served: Served) -> list[Document]:
@@ -310,6 +324,12 @@ class _Call:
                 "documents of a cached retriever have no ids; their content hashes stand for them, "
                 "so a changed document cannot be told from a new one"
             )
+
+
+def _count(k: Any) -> int | None:
+    """`k` as a number of documents, from 1; `None` if it is none."""
+    number = int(k) if isinstance(k, Integral) else 0
+    return number if number >= 1 and k is not True else None
 
 
 def _documents(ranking: Ranking, k: int | None) -> list[Document]:

@@ -1,16 +1,12 @@
-"""LangChain's vector stores as the cache sees them: a search by a vector, and documents by id."""
+"""A search in one of LangChain's vector stores, as the cache sees it."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from langchain_core.documents import Document
-from langchain_core.embeddings import Embeddings
-from langchain_core.runnables import Runnable
-from langchain_core.vectorstores import InMemoryVectorStore, VectorStore, VectorStoreRetriever
 
 from stemma import (
     Found,
@@ -23,114 +19,26 @@ from stemma import (
     digest,
     ranked,
 )
-from stemma_langchain.kinds import Watching
+from stemma_langchain.vector_stores import (
+    VectorSearch,
+    astored_vectors,
+    documents_by_id,
+    is_chroma,
+    stored_vectors,
+)
 
-__all__ = ["Sought", "VectorSearch", "documents_by_id", "stored_vectors", "vector_search"]
+__all__ = ["Sought"]
 
 Sources = Callable[[Sequence[Document]], list[tuple[Source, str]]]
 
-_K = 4
-"""How many documents LangChain asks for where nobody says."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class VectorSearch:
-    """A retriever that ranks by the similarity of vectors, and nothing else.
-
-    Args:
-        store: The vector store.
-        embeddings: What embeds its queries.
-        settings: The arguments of each of its searches, without `k`.
-        k: How many documents it asks for.
-        rereads: Whether documents can be read by their ids.
-    """
-
-    store: VectorStore
-    embeddings: Embeddings
-    settings: Mapping[str, Any] = field(repr=False)
-    k: int
-    rereads: bool
-
-
-def vector_search(retriever: Runnable[str, list[Document]]) -> VectorSearch | None:
-    """The vector search that a retriever makes, or `None` where it does something else.
-
-    A class derived from LangChain's may do anything, so only that one itself is known.
-    """
-    if type(retriever) is not VectorStoreRetriever or retriever.search_type != "similarity":
-        return None
-    store, settings = retriever.vectorstore, dict(retriever.search_kwargs)
-    store = store.watched if isinstance(store, Watching) else store
-    embeddings, k = store.embeddings, settings.pop("k", _K)
-    by_vector = type(store).similarity_search_by_vector
-    if embeddings is None or by_vector is VectorStore.similarity_search_by_vector:
-        return None
-    return VectorSearch(
-        store=store,
-        embeddings=embeddings,
-        settings=settings,
-        k=k,
-        rereads=type(store).get_by_ids is not VectorStore.get_by_ids,
-    )
-
-
-def stored_vectors(
-    store: VectorStore, documents: Sequence[Document], embeddings: Embeddings
-) -> Sequence[Any]:
-    """The vectors of documents: those that the store holds, where it tells; else embedded again.
-
-    Args:
-        store: The store that gave the documents.
-        documents: The documents.
-        embeddings: What embeds them.
-    """
-    ids = [document.id for document in documents if document.id is not None]
-    if len(ids) == len(documents):
-        if isinstance(store, InMemoryVectorStore):
-            held: Mapping[str, Any] = {
-                one: store.store[one]["vector"] for one in ids if one in store.store
-            }
-        else:
-            held = _told(store, ids)
-        if all(one in held for one in ids):
-            return [held[one] for one in ids]
-    return embeddings.embed_documents([document.page_content for document in documents])
-
-
-def documents_by_id(store: Any, ids: Sequence[str]) -> dict[str, Document]:
-    """Those of the documents that a store has.
-
-    Args:
-        store: The store.
-        ids: The documents' ids.
-
-    Raises:
-        NotImplementedError: The store cannot give documents by their ids.
-    """
-    if not _is_chroma(store):
-        found = store.get_by_ids(list(ids))
-        return {document.id: document for document in found if document.id is not None}
-    # LangChain's method for Chroma fails where a document has no metadata.
-    told = store.get(ids=list(ids), include=["documents", "metadatas"])
-    parts = zip(told["ids"], told["documents"], told["metadatas"], strict=True)
-    return {
-        name: Document(id=name, page_content=text, metadata={} if said is None else dict(said))
-        for name, text, said in parts
-        if text is not None
-    }
-
-
-def _is_chroma(store: Any) -> bool:
-    return any(kind.__name__ == "Chroma" for kind in type(store).__mro__)
-
-
-def _told(store: Any, ids: list[str]) -> Mapping[str, Any]:
-    """The vectors that a Chroma collection holds; of other stores, none."""
-    if not _is_chroma(store):
-        return {}
-    told = store.get(ids=ids, include=["embeddings"])
-    vectors = told.get("embeddings")
-    return {} if vectors is None else dict(zip(told["ids"], vectors, strict=True))
+UNKNOWN = (
+    "the vectors of what a vector store gave could not be had; what it gave is kept for the same "
+    "query only"
+)
+ODD = (
+    "a vector store gives documents in another order than their vectors' similarity to the query, "
+    "or may do so, as these are not of length 1; what it gave is kept for the same query only"
+)
 
 
 class Sought:
@@ -165,7 +73,7 @@ class Sought:
         self._sources = sources
         self._vector: Sequence[float] | None = None
         self.note = note
-        self.odd = False
+        self.odd: str | None = None
 
     def embed(self, query: str) -> Sequence[float]:
         """The query's vector; computed once."""
@@ -180,16 +88,15 @@ class Sought:
         return self._vector
 
     def read(self, chunks: Sequence[str]) -> Mapping[str, Document]:
-        """The documents with these ids."""
-        return documents_by_id(self._search.store, chunks)
+        """The documents with these ids, which the store may hold as they are: copies of them."""
+        return _copies(documents_by_id(self._search.store, chunks).values())
 
     async def aread(self, chunks: Sequence[str]) -> Mapping[str, Document]:
         """As `read`."""
         store = self._search.store
-        if _is_chroma(store):
-            return await asyncio.to_thread(documents_by_id, store, chunks)
-        found = await store.aget_by_ids(list(chunks))
-        return {document.id: document for document in found if document.id is not None}
+        if is_chroma(store):
+            return await asyncio.to_thread(self.read, chunks)
+        return _copies(await store.aget_by_ids(list(chunks)))
 
     def content(self, document: Document) -> str:
         """A hash of text and metadata: rights may lie in these."""
@@ -201,25 +108,40 @@ class Sought:
 
     def search(self) -> Ranking:
         """Search the store, for more than are wanted."""
-        vector, store = list(self.embed(self._query)), self._search.store
-        found = store.similarity_search_by_vector(vector, k=self._wanted, **self._settings)
-        vectors = stored_vectors(store, found, self._search.embeddings) if found else []
+        store, k, settings = self._search.store, self._wanted, self._settings
+        if self._search.plain:
+            vector = list(self.embed(self._query))
+            found = store.similarity_search_by_vector(vector, k=k, **settings)
+        else:
+            found = store.similarity_search(self._query, k=k, **settings)
+        try:
+            self.embed(self._query)
+            vectors = stored_vectors(store, found, self._search.embeddings) if found else []
+        except Exception:  # asked for the cache's sake: what was found is given all the same
+            return self._ranking(found, None)
         return self._ranking(found, vectors)
 
     async def asearch(self) -> Ranking:
         """As `search`."""
-        vector, store = list(await self.aembed(self._query)), self._search.store
-        found = await store.asimilarity_search_by_vector(vector, k=self._wanted, **self._settings)
-        vectors: Sequence[Any] = []
-        if found:
-            vectors = await asyncio.to_thread(stored_vectors, store, found, self._search.embeddings)
+        store, k, settings = self._search.store, self._wanted, self._settings
+        if self._search.plain:
+            vector = list(await self.aembed(self._query))
+            found = await store.asimilarity_search_by_vector(vector, k=k, **settings)
+        else:
+            found = await store.asimilarity_search(self._query, k=k, **settings)
+        try:
+            await self.aembed(self._query)
+            embeddings = self._search.embeddings
+            vectors = await astored_vectors(store, found, embeddings) if found else []
+        except Exception:
+            return self._ranking(found, None)
         return self._ranking(found, vectors)
 
     @property
     def _wanted(self) -> int:
         return candidates(self._k, self._times)
 
-    def _ranking(self, found: Sequence[Document], vectors: Sequence[Any]) -> Ranking:
+    def _ranking(self, found: Sequence[Document], vectors: Sequence[Any] | None) -> Ranking:
         """What was found, as a list that knows how far it reaches."""
         written = not self._search.rereads or any(one.id is None for one in found)
         contents = [self.content(one) for one in found]
@@ -233,10 +155,18 @@ class Sought:
             contents=contents,
             query=self._vector,
             vectors=vectors,
-            complete=len(found) < self._wanted,
+            # A store may have its own limits, or leave out what is not near enough.
+            complete=len(found) < self._wanted and self._search.plain,
+            cosine=self._search.cosine,
             written=written,
             sources=[source for source, _ in self._sources(found)] if written else (),
         )
         ranking = ranked(told, k=self._k, reusable=self._times > 1)
-        self.odd = self.odd or ranking.query is None
+        if ranking.query is None:
+            self.odd = UNKNOWN if vectors is None else ODD
         return ranking
+
+
+def _copies(documents: Iterable[Document]) -> dict[str, Document]:
+    """Copies of documents, by their ids."""
+    return {one.id: one.model_copy(deep=True) for one in documents if one.id is not None}

@@ -27,7 +27,7 @@ from stemma import (
 )
 from stemma.describing import Described
 from stemma_llamaindex.codec import CODEC, NOTE, codec_with
-from stemma_llamaindex.describing import describe_whole
+from stemma_llamaindex.describing import describe_whole, indexes_in
 from stemma_llamaindex.events import tell_hit
 from stemma_llamaindex.replies import replies
 from stemma_llamaindex.sources import nodes_as_sources
@@ -150,9 +150,20 @@ class Answering:
             if not self._warned:
                 self._warned = True
                 warnings.warn(f"an answer was not stored: {reason}", RuntimeWarning, stacklevel=2)
-        if reason is None:
-            _note(call, answer)
+        if reason is None and call.frame is not None:
+            self._note(call, call.frame, answer)
         return reason
+
+    def _note(self, call: Call, frame: Frame, answer: Answer) -> None:
+        """Note the nodes that an answer names, where no retriever was seen to give them.
+
+        And the indexes that were searched by retrievers that nobody wrapped: no entry tells what
+        was looked for, so whatever comes into one of them may concern the answer.
+        """
+        if not any(read.kind == "source" for read in frame.visible()):
+            frame.read_sources(nodes_as_sources(answer.source_nodes), call.began)
+        for index in indexes_in(self._inner):
+            frame.read_unstored(index, call.began)
 
     def refuses_stream(self, call: Call, answer: Answer) -> bool:
         """Whether a streamed answer, now whole, must not be stored; tells why."""
@@ -174,13 +185,6 @@ def given(hit: Hit) -> Any:
     answer.metadata = {**(answer.metadata if answer.metadata is not None else {})}
     answer.metadata[NOTE] = tell_hit(hit)
     return answer
-
-
-def _note(call: Call, answer: Answer) -> None:
-    """Note the nodes that an answer names, where no retriever was seen to give them."""
-    frame = call.frame
-    if frame is not None and not any(read.kind == "source" for read in frame.visible()):
-        frame.read_sources(nodes_as_sources(answer.source_nodes), call.began)
 
 
 def _key(described: Described) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Generator, Iterable
+from dataclasses import dataclass
 from typing import Any, cast
 
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse, MessageRole
@@ -12,7 +13,7 @@ from llama_index.core.chat_engine.types import (
     BaseChatEngine,
     StreamingAgentChatResponse,
 )
-from llama_index.core.memory import BaseMemory
+from llama_index.core.memory import BaseMemory, VectorMemory
 
 from stemma import Cache, Hit, Query, Ticket, UsageError
 from stemma_llamaindex.answers import Answering, Call, given
@@ -60,6 +61,8 @@ class CachedChatEngine(BaseChatEngine):
                 "the second argument must be a chat engine with a memory (`_memory`), in which a "
                 f"hit can go on with the conversation; this is a {type(inner).__name__}"
             )
+        if isinstance(memory, VectorMemory):
+            raise UsageError("a VectorMemory cannot tell which conversation came before a message")
         self.cache = cache
         self.inner = inner
         self._memory = memory
@@ -226,14 +229,22 @@ def _whole(response: StreamingAgentChatResponse) -> AgentChatResponse:
     )
 
 
+@dataclass
+class _Streaming(StreamingAgentChatResponse):
+    """A streamed response with metadata, as one that is whole has it."""
+
+    metadata: dict[str, Any] | None = None
+
+
 def _streaming(
     answer: AgentChatResponse | StreamingAgentChatResponse, **stream: Any
 ) -> StreamingAgentChatResponse:
     """A response that is read straight from a stream: the memory is written elsewhere."""
-    return StreamingAgentChatResponse(
+    return _Streaming(
         sources=answer.sources,
         source_nodes=answer.source_nodes,
         is_writing_to_memory=False,
+        metadata=getattr(answer, "metadata", None),
         **stream,
     )
 

@@ -7,11 +7,13 @@ same tools, whatever the ids of the calls and whatever they cost.
 
 from __future__ import annotations
 
+import functools
 import pathlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
+from llama_index.core.base.base_selector import MultiSelection, SingleSelection
 from llama_index.core.base.llms.types import (
     AudioBlock,
     CacheControl,
@@ -67,15 +69,22 @@ def _response_text(response: Any) -> str:
     return said if isinstance(said, str) else "" if said is None else str(said.model_dump_json())
 
 
-def _fields(value: Any, left_out: Iterable[str]) -> dict[str, Any]:
+@functools.lru_cache(maxsize=1_024)
+def _defaults(kind: type[BaseModel]) -> Mapping[str, Any]:
+    """What each field is where nothing is said, to be compared with: it is slow to be told."""
+    return {
+        name: field.get_default(call_default_factory=True)
+        for name, field in kind.model_fields.items()
+    }
+
+
+def _fields(value: BaseModel, left_out: Iterable[str]) -> dict[str, Any]:
     """The fields of a pydantic object that are not at their default, as they are."""
-    found: dict[str, Any] = {}
-    for name, field in type(value).model_fields.items():
-        held = getattr(value, name)
-        if name in left_out or held == field.get_default(call_default_factory=True):
-            continue
-        found[name] = held
-    return found
+    return {
+        name: held
+        for name, default in _defaults(type(value)).items()
+        if name not in left_out and (held := getattr(value, name)) != default
+    }
 
 
 def _built(kind: type[BaseModel]) -> Callable[[Any], Any]:
@@ -167,11 +176,13 @@ def _dump_metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 
 def _dump_response(response: Any) -> dict[str, Any]:
-    return {
-        "response": response.response,
-        "nodes": response.source_nodes,
-        "metadata": _dump_metadata(response.metadata),
-    }
+    metadata = _dump_metadata(response.metadata)
+    if metadata is not None:  # in which engines put that of each node, with its note
+        metadata = {
+            name: _dump_metadata(value) if isinstance(value, dict) else value
+            for name, value in metadata.items()
+        }
+    return {"response": response.response, "nodes": response.source_nodes, "metadata": metadata}
 
 
 def _load_response(kind: Any) -> Callable[[Any], Any]:
@@ -276,6 +287,8 @@ FORMS: tuple[Form, ...] = (
     _model(ThinkingBlock, equal_by=("content",)),
     _model(ToolCallBlock, equal_by=("tool_name", "tool_kwargs")),
     _model(LogProb),
+    _model(SingleSelection),
+    _model(MultiSelection),
     Form(
         tag="li.ChatMessage",
         kind=ChatMessage,

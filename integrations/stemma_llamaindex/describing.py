@@ -10,6 +10,7 @@ What is counted, by kind:
 * fields that shape no answer (`NOISE`: callbacks, clients, retries, timeouts, tokenizers, …) are
   left out, and secrets are digests, because two keys are two accounts;
 * functions by their code and what they captured (see `stemma.callables`);
+* the memory of a conversation that is told apart: its limits and fixed blocks, not what was said;
 * what cannot be told (a connection), or remembers conversations: no key can be made of it.
 
 The code of classes is not read: when you change what a class does, change the `version` of the
@@ -19,6 +20,7 @@ face, or give the class a `stemma_identity`.
 from __future__ import annotations
 
 import re
+import uuid
 from typing import Any, ClassVar
 
 from llama_index.core.base.base_query_engine import BaseQueryEngine
@@ -28,7 +30,12 @@ from llama_index.core.base.llms.base import BaseLLM
 from llama_index.core.chat_engine.types import BaseChatEngine
 from llama_index.core.indices.base import BaseIndex
 from llama_index.core.indices.vector_store.retrievers import VectorIndexRetriever
-from llama_index.core.memory import BaseMemory
+from llama_index.core.memory import (
+    BaseMemory,
+    BaseMemoryBlock,
+    FactExtractionMemoryBlock,
+    StaticMemoryBlock,
+)
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 from llama_index.core.storage.kvstore.types import BaseKVStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
@@ -53,6 +60,7 @@ __all__ = [
     "describe_whole",
     "embedding_identity",
     "index_identity",
+    "indexes_in",
     "model_name",
     "searches_everything",
 ]
@@ -73,6 +81,9 @@ Only of classes of LlamaIndex, its integrations among them, and of models.
 """
 
 _SECRET = re.compile(r"(?:^|_)(?:key|token|secret|password|credentials)$")
+
+_CONVERSATION = frozenset({"chat_store", "chat_store_key", "session_id", "sql_store"})
+"""Where a memory keeps what was said, which is told apart from it."""
 
 _NAMES = ("collection_name", "index_name", "table_name", "namespace")
 _PLACES = (
@@ -118,11 +129,14 @@ class Walk(LiveWalk):
 
     def remembers(self, thing: Any) -> bool:
         """See `stemma.describing.LiveWalk`."""
+        if isinstance(thing, BaseMemoryBlock):
+            return not isinstance(thing, (StaticMemoryBlock, FactExtractionMemoryBlock))
         return isinstance(thing, BaseMemory) and thing is not self._aside
 
     def met(self, thing: Any, described: Any) -> None:
         """See `stemma.describing.LiveWalk`."""
-        if isinstance(thing, (BaseIndex, BasePydanticVectorStore)):
+        named = isinstance(thing, BaseDocumentStore) and own_identity(thing) is not None
+        if named or isinstance(thing, (BaseIndex, BasePydanticVectorStore)):
             self.indexes.append((thing, described))
         elif isinstance(thing, BaseLLM):
             self.models.append(thing)
@@ -155,9 +169,18 @@ def _model(walk: Walk, thing: BaseModel) -> Any:
 
 def _store(walk: Walk, thing: BasePydanticVectorStore) -> Any:
     said = {name: held for name in _PLACES if (held := _place(thing, name)) is not None}
+    said |= _collection(thing)
     if not any(name in said for name in _NAMES):
         said["unnamed"] = name_for_now(thing)
     return {"store": name_of(type(thing)), "places": walk.describe(said)}
+
+
+def _collection(store: BasePydanticVectorStore) -> dict[str, Any]:
+    """The collection that a store was given, as Chroma's: its name, and its id in every process."""
+    held = ask(store, "client")
+    name, number = ask(held, "name"), ask(held, "id")
+    known = isinstance(name, str) and isinstance(number, uuid.UUID)
+    return {"collection_name": name, "collection": number} if known else {}
 
 
 def _place(thing: Any, *names: str) -> Any:
@@ -177,7 +200,8 @@ def _index(walk: Walk, thing: BaseIndex[Any]) -> Any:
         "embedding": walk.describe(ask(thing, "_embed_model")),
         "store": walk.describe(store),
     }
-    if store is None:
+    if store is None:  # an index over a docstore, which is watched under the index's identity
+        described["documents"] = walk.describe(ask(thing, "docstore"))
         described["unnamed"] = name_for_now(thing)
     return described
 
@@ -199,7 +223,13 @@ def searches_everything(retriever: VectorIndexRetriever) -> bool:
     return not named or set(named) >= set(held)
 
 
-def _kept(_: Walk, thing: BaseDocumentStore | BaseKVStore | BaseMemory) -> Any:
+def _memory(walk: Walk, thing: BaseMemory) -> Any:
+    """A memory without its conversation: how much of that it tells, and what it adds to it."""
+    noise = walk.noise(type(thing)) | _CONVERSATION
+    return {"class": name_of(type(thing)), "fields": walk.fields(thing, noise)}
+
+
+def _kept(_: Walk, thing: BaseDocumentStore | BaseKVStore) -> Any:
     return {"class": name_of(type(thing))}  # what it holds is asked for elsewhere
 
 
@@ -209,7 +239,8 @@ Walk.forms = (
     (BasePydanticVectorStore, _store),
     (BaseIndex, _index),
     (VectorIndexRetriever, _vector_retriever),
-    ((BaseDocumentStore, BaseKVStore, BaseMemory), _kept),
+    (BaseMemory, _memory),
+    ((BaseDocumentStore, BaseKVStore), _kept),
 )
 
 
@@ -255,10 +286,26 @@ def index_identity(thing: Any) -> str:
         said = [said for _, said in found] if found else described
         return f"{type(thing).__name__}@{_short(said)}"
     ((one, said),) = found
+    return _named(one, said)
+
+
+def indexes_in(thing: Any) -> list[str]:
+    """The identities of the stores that a thing itself reads from.
+
+    What stands behind a cached retriever or engine is not among them: what it finds is kept by
+    itself.
+    """
+    walk = Walk()
+    walk.describe(thing)
+    stores = [(one, said) for one, said in walk.indexes if not isinstance(one, BaseIndex)]
+    return list(dict.fromkeys(_named(one, said) for one, said in stores))
+
+
+def _named(one: Any, said: Any) -> str:
     own = own_identity(one)
     if isinstance(own, str):
         return own
-    name = _place(one, *_NAMES)
+    name = _collection(one).get("collection_name", _place(one, *_NAMES))
     shown = type(one).__name__ if name is None else f"{type(one).__name__}:{name}"
     return f"{shown}@{_short(said)}"
 

@@ -90,6 +90,11 @@ class WatchedDocumentStore(BaseDocumentStore):
         return getattr(inner, name)
 
     @property
+    def stemma_identity(self) -> str:
+        """The identity of the index that reads it."""
+        return self.index
+
+    @property
     def docs(self) -> dict[str, BaseNode]:
         """All documents, by id."""
         return self.inner.docs

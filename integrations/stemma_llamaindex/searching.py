@@ -176,6 +176,7 @@ class Sought:
                 vectors=vectors,
                 scores=tuple(one.score for one in found),
                 complete=len(found) < self._wanted,
+                cosine=isinstance(self._store, SimpleVectorStore),
                 written=written,
                 sources=[source for source, _ in sources] if written else (),
             ),

@@ -36,6 +36,7 @@ from llama_index_instrumentation.span_handlers import BaseSpanHandler
 from pydantic import PrivateAttr
 
 from stemma import Frame, forking, frames
+from stemma.context import Context, going_on, said
 from stemma_llamaindex.questions import question_of
 from stemma_llamaindex.sources import nodes_as_sources
 
@@ -63,7 +64,7 @@ class _Span:
 
     `above` is the span it is in; `before` the frame that was current when it began; `reading` the
     span in the reading of whose stream it began; `holds` counts what keeps it: itself, the spans
-    in it, the streams it gave.
+    in it, the streams it gave; `said` is whose it is, and what else `Cache.using` said of it.
     """
 
     frame: Frame
@@ -75,6 +76,7 @@ class _Span:
     read_at: Mapping[int, int] = field(default_factory=dict)
     noted: bool = False
     holds: int = 1
+    said: Mapping[int, Context] = field(default_factory=said)
 
 
 class Spans(BaseSpanHandler[BaseSpan]):
@@ -229,16 +231,17 @@ class Spans(BaseSpanHandler[BaseSpan]):
         span = self._spans[id_]
 
         def read() -> Generator[T, None, None]:
+            source = iter(stream)  # which need not be a generator
             try:
                 while True:
                     try:
-                        with _reading(id_, span.frame):
-                            chunk = next(stream)
+                        with _reading(id_, span):
+                            chunk = next(source)
                     except StopIteration:
                         return
                     yield chunk
             finally:
-                getattr(stream, "close", _nothing)()
+                getattr(source, "close", _nothing)()
                 done()
                 self._tidy()
 
@@ -254,16 +257,17 @@ class Spans(BaseSpanHandler[BaseSpan]):
         span = self._spans[id_]
 
         async def read() -> AsyncGenerator[T, None]:
+            source = aiter(stream)  # as above
             try:
                 while True:
                     try:
-                        with _reading(id_, span.frame):
-                            chunk = await anext(stream)
+                        with _reading(id_, span):
+                            chunk = await anext(source)
                     except StopAsyncIteration:
                         return
                     yield chunk
             finally:
-                await stream.aclose()
+                await getattr(source, "aclose", _anothing)()
                 done()
                 self._tidy()
 
@@ -273,10 +277,10 @@ class Spans(BaseSpanHandler[BaseSpan]):
 
 
 @contextmanager
-def _reading(id_: str, frame: Frame) -> Iterator[None]:
+def _reading(id_: str, span: _Span) -> Iterator[None]:
     token = _read_in.set(id_)
     try:
-        with frames.within(frame):
+        with frames.within(span.frame), going_on(span.said):
             yield
     finally:
         _read_in.reset(token)
@@ -353,3 +357,7 @@ get_dispatcher().add_span_handler(spans)
 
 def _nothing() -> None:
     """What a stream does that cannot be closed."""
+
+
+async def _anothing() -> None:
+    """As `_nothing`."""

@@ -65,8 +65,8 @@ def test_each_source_is_printed_once_and_each_branch_ends_in_a_corner(cache):
         "└─ built from\n"
         "   ├─ call # of me (observed)\n"
         "   │  └─ retrieval # of me\n"
-        "   │     ├─ source account.md 4f1d4f1d4f1d (observed)\n"
-        "   │     └─ source account.md 9c079c079c07 (observed)\n"
+        "   │     ├─ source account.md 4f1d4f1d (observed)\n"
+        "   │     └─ source account.md 9c079c07 (observed)\n"
         "   └─ retrieval # of me …"
     )
 
@@ -77,8 +77,8 @@ def test_what_was_built_on_an_entry_is_printed_below_what_it_was_built_from(cach
     assert printed(cache.lineage(retrieval)) == (
         "retrieval # of me\n"
         "├─ built from\n"
-        "│  ├─ source account.md 4f1d4f1d4f1d (observed)\n"
-        "│  └─ source account.md 9c079c079c07 (observed)\n"
+        "│  ├─ source account.md 4f1d4f1d (observed)\n"
+        "│  └─ source account.md 9c079c07 (observed)\n"
         "└─ what was built on it\n"
         "   ├─ answer # of me\n"
         "   └─ call # of me\n"

@@ -1,6 +1,11 @@
 """Vector stores and record managers that tell the cache what changes in them."""
 
+import asyncio
+import copy
+import threading
+import time
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 
 import chromadb
 import pytest
@@ -13,10 +18,12 @@ from langchain_tests.integration_tests import VectorStoreIntegrationTests
 import stemma
 from stemma.stores.memory import MemoryStore
 from stemma_langchain import (
+    CachedChain,
     CachedRetriever,
     LocalEmbeddings,
     WatchedRecordManager,
     WatchedVectorStore,
+    adding,
 )
 from stemma_langchain.fingerprint import index_identity
 
@@ -232,6 +239,145 @@ def test_what_could_not_be_told_is_told_first_the_next_time():
         assert shop.computed() == [TOPICS[0]]
 
 
+class Troubled(InMemoryVectorStore):
+    """Does what it is asked, and then something else than to say so, or before that."""
+
+    trouble = ""
+    entered = threading.Event()
+    gate = threading.Event()
+
+    def add_documents(self, documents, ids=None, **kwargs):
+        if self.trouble == "slow":
+            self.entered.set()
+            assert self.gate.wait(30)
+        given = super().add_documents(documents, ids=ids, **kwargs)
+        if self.trouble == "breaks":
+            raise OSError("the line broke")
+        return {"names none": None, "names too few": given[:-1]}.get(self.trouble, given)
+
+    def delete(self, ids=None, **kwargs):
+        super().delete(ids, **kwargs)
+        if self.trouble == "breaks":
+            raise OSError("the line broke")
+
+    async def aadd_documents(self, documents, ids=None, **kwargs):
+        return await asyncio.to_thread(self.add_documents, documents, ids, **kwargs)
+
+    async def adelete(self, ids=None, **kwargs):
+        return await asyncio.to_thread(self.delete, ids, **kwargs)
+
+    def get_by_ids(self, ids, /):
+        if self.trouble == "unreadable":
+            raise OSError("not just now")
+        return super().get_by_ids(ids)
+
+    def add_embeddings(self, pairs):
+        super().add_texts([text for text, _ in pairs], ids=[text for text, _ in pairs])
+
+    async def aadd_embeddings(self, pairs):
+        self.add_embeddings(pairs)
+
+
+@pytest.fixture
+def troubled(cache):
+    shop = Shop(cache, Troubled(EMBEDDINGS))
+    shop.store.add_documents(shop.documents())
+    shop.computed()
+    return shop
+
+
+def test_what_fails_half_way_is_told_all_the_same(troubled):
+    troubled.store.watched.trouble = "breaks"
+    with pytest.raises(OSError, match="broke"):
+        troubled.store.add_documents(troubled.documents("second", TOPICS[1:2]))
+    with pytest.raises(OSError, match="broke"):
+        troubled.store.delete([TOPICS[2]])
+    assert "second" in troubled.ask(TOPICS[1])[0]
+    assert TOPICS[2] not in troubled.ask(TOPICS[2])[0]
+
+
+async def test_what_fails_half_way_is_told_in_async_calls_too(troubled):
+    troubled.store.watched.trouble = "breaks"
+    with pytest.raises(OSError, match="broke"):
+        await troubled.store.aadd_documents(troubled.documents("second", TOPICS[1:2]))
+    with pytest.raises(OSError, match="broke"):
+        await troubled.store.adelete([TOPICS[2]])
+    assert "second" in troubled.ask(TOPICS[1])[0]
+    assert TOPICS[2] not in troubled.ask(TOPICS[2])[0]
+
+
+@pytest.mark.parametrize("trouble", ["names none", "names too few", "unreadable", "no vectors"])
+def test_a_store_that_says_little_of_what_it_did_is_taken_to_have_done_it(
+    troubled, trouble, monkeypatch
+):
+    troubled.store.watched.trouble = trouble
+    if trouble == "no vectors":
+        monkeypatch.setattr(adding, "stored_vectors", lambda *_: 1 / 0)
+    new = Document(f"How to {TOPICS[3]}? Call us.", id="new")
+    troubled.store.add_documents([*troubled.documents("second", TOPICS[1:2]), new])
+    troubled.store.watched.trouble = ""
+    assert "second" in troubled.ask(TOPICS[1])[0]
+    assert "Call us" in troubled.ask(TOPICS[3])[0]
+
+
+async def test_a_change_whose_caller_is_cancelled_comes_to_its_end_and_is_told(troubled):
+    inner = troubled.store.watched
+    inner.trouble = "slow"
+    inner.entered.clear()
+    inner.gate.clear()
+    adding = asyncio.create_task(
+        troubled.store.aadd_documents(troubled.documents("second", TOPICS[1:2]))
+    )
+    await asyncio.to_thread(inner.entered.wait, 30)
+    adding.cancel()
+    await asyncio.sleep(0)
+    inner.gate.set()
+    with pytest.raises(asyncio.CancelledError):
+        await adding
+    assert "second" in troubled.ask(TOPICS[1])[0]
+
+
+async def test_what_a_store_can_do_besides_takes_back_everything(troubled):
+    troubled.store.add_embeddings([("How to ship to Canada? By sea.", None)])
+    assert troubled.computed() == list(TOPICS)
+    await troubled.store.aadd_embeddings([("How to ship to Canada? By air.", None)])
+    assert troubled.computed() == list(TOPICS)
+    assert troubled.store.similarity_search("Canada", k=1)
+    assert troubled.computed() == []
+
+
+def test_changes_told_from_many_threads_are_all_told(cache, monkeypatch):
+    shop = Shop(cache, make("memory"))
+    told, real = [], cache.documents_changed
+
+    def slowly(index, **named):
+        time.sleep(0.002)
+        told.extend(named["removed"])
+        return real(index, **named)
+
+    monkeypatch.setattr(cache, "documents_changed", slowly)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda n: shop.store.delete([f"d{n}"]), range(64)))
+    assert sorted(told) == sorted(f"d{n}" for n in range(64))
+
+
+def test_ids_may_be_numbers_or_come_one_by_one(troubled):
+    troubled.store.delete([7])
+    troubled.store.delete([TOPICS[2]])
+    assert troubled.computed() == [TOPICS[2]]
+
+
+def test_a_copy_of_a_watched_store_is_another_index(cache):
+    store = WatchedVectorStore(cache, InMemoryVectorStore(EMBEDDINGS))
+    store.add_texts(["How to ship to Canada."], ids=["1"])
+    other = copy.deepcopy(store)
+    assert index_identity(other) != index_identity(store)
+    retriever = CachedRetriever(cache, other.as_retriever())
+    assert len(retriever.invoke("Canada?")) == 1
+    other.add_texts(["Canada?"], ids=["2"])
+    assert retriever.invoke("Canada?")[0].id == "2"
+
+
 @pytest.mark.parametrize("arguments", [(None, None), ("cache", None)])
 def test_wrong_arguments_are_refused(cache, arguments):
     with pytest.raises(stemma.UsageError):
@@ -265,3 +411,27 @@ def test_who_names_the_index_at_the_watched_store_need_not_name_it_again(cache, 
         manager = WatchedRecordManager(cache, InMemoryRecordManager(namespace="shop"), watched)
         manager.update(["2"])
     assert [one.id for one in retriever.invoke(query)] == ["2"]
+
+
+@pytest.mark.parametrize("index", [None, "shop"])
+@pytest.mark.parametrize("streamed", [False, True])
+def test_answers_of_a_chain_over_a_plain_retriever_go_with_any_new_document(cache, index, streamed):
+    """Nothing tells what it looked for; a document of another index concerns it not."""
+    store = WatchedVectorStore(cache, make("memory"), index=index)
+    other = WatchedVectorStore(cache, make("memory"), index="another")
+    store.add_texts(["We ship to Canada."], ids=["1"])
+    chain = CachedChain(cache, store.as_retriever() | first_text)
+
+    def ask():
+        chunks = list(chain.stream("Can I pay by cheque?")) if streamed else []
+        return chunks[-1] if streamed else chain.invoke("Can I pay by cheque?")
+
+    assert ask() == ask() == "We ship to Canada."
+    other.add_texts(["Can I pay by cheque? No."])
+    assert ask() == "We ship to Canada."
+    store.add_texts(["Can I pay by cheque? Yes, you can pay by cheque."])
+    assert "cheque" in ask()
+
+
+def first_text(documents):
+    return documents[0].page_content

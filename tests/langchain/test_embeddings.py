@@ -4,17 +4,20 @@ import copy
 import math
 import pickle
 import struct
+import threading
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore
+from pydantic import BaseModel
 
 import stemma
 from stemma.embedders import HashingEmbedder
-from stemma_langchain import CachedEmbeddings, LocalEmbeddings
+from stemma_langchain import CachedEmbeddings, LocalEmbeddings, WatchedVectorStore
 
 CALLS: list = []
 
@@ -300,6 +303,32 @@ async def test_without_a_tenant_it_passes_by_and_warns_once():
             warnings.simplefilter("error")
             assert bits(await cached.aembed_documents(["a"])) == bits(direct(["a"]))
             cached.embed_query("a")
+
+
+class Connected(BaseModel, Embeddings):
+    """Holds a connection, of which nothing can be told."""
+
+    line: Any
+
+    def embed_documents(self, texts):
+        return Asymmetric().embed_documents(texts)
+
+    def embed_query(self, text):
+        return Asymmetric().embed_query(text)
+
+
+async def test_a_model_that_cannot_be_told_embeds_uncached_with_a_warning(cache):
+    cached = CachedEmbeddings(cache, Connected(line=threading.local()))
+    with pytest.warns(RuntimeWarning, match="bypassed"):
+        assert cached.embed_documents(["a"]) == direct("a")
+    assert await cached.aembed_documents(["a"]) == direct("a")
+    assert cached.embed_query("a") == await cached.aembed_query("a")
+    with pytest.raises(stemma.UsageError, match="index="):
+        WatchedVectorStore(cache, InMemoryVectorStore(Connected(line=threading.local())))
+    named = CachedEmbeddings(cache, Connected(line=threading.local()), model="m")
+    CALLS.clear()
+    assert named.embed_query("a") == named.embed_query("a")
+    assert len(CALLS) == 1
 
 
 def test_embeddings_are_nobodys_parent(cache):

@@ -474,6 +474,28 @@ def test_queries_models_tenants_and_settings_are_kept_apart(cache):
     assert len(scored()) == 6
 
 
+class Unlike(Words):
+    """The other way round."""
+
+    def score(self, text_pairs):
+        return [-score for score in super().score(text_pairs)]
+
+
+def test_a_compressor_whose_model_is_replaced_scores_with_the_new_one(cache):
+    inner = CrossEncoderReranker(model=Words(), top_n=3)
+    cached = CachedReranker(cache, inner)
+    documents = [Document(text, id=text) for text in TEXTS]
+    before = [one.id for one in cached.compress_documents(documents, QUERY)]
+    inner.model = Unlike()
+    for _ in range(2):
+        after = cached.compress_documents(documents, QUERY)
+        assert [one.id for one in after] == before[::-1]
+    assert len(CALLS) == 2
+    inner.model = Words()
+    assert [one.id for one in cached.compress_documents(documents, QUERY)] == before
+    assert len(CALLS) == 2
+
+
 def test_what_the_reranker_reads_of_a_document_is_in_the_key(cache):
     def titled(document):
         return f"{document.metadata.get('title', '')} {document.page_content}"

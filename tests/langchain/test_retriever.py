@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import threading
 import warnings
 from typing import Any
 
@@ -350,3 +351,22 @@ def test_it_lives_in_a_file_over_reopening(tmp_path):
 def test_wrong_arguments_are_refused(cache, named):
     with pytest.raises(ValidationError):
         CachedRetriever(cache, Shelf(), **named)
+
+
+class Connected(BaseRetriever):
+    """Holds a connection, of which nothing can be told."""
+
+    line: Any
+
+    def _get_relevant_documents(self, query, *, run_manager):
+        return [Document(query)]
+
+
+def test_a_retriever_that_cannot_be_told_is_called_uncached_with_a_warning(cache):
+    retriever = CachedRetriever(cache, Connected(line=threading.local()))
+    with pytest.warns(RuntimeWarning, match="bypassed"):
+        assert [one.page_content for one in retriever.invoke("a")] == ["a"]
+    assert "stemma" not in retriever.invoke("a")[0].metadata
+    named = CachedRetriever(cache, Connected(line=threading.local()), index="docs")
+    assert "stemma" not in named.invoke("a")[0].metadata
+    assert "stemma" in named.invoke("a")[0].metadata

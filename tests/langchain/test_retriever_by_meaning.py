@@ -234,8 +234,8 @@ def test_nothing_found_by_any_retriever_is_kept_likewise(cache):
 class Backwards(InMemoryVectorStore):
     """Ranks by something else than its vectors' similarity."""
 
-    def similarity_search_by_vector(self, embedding, k=4, **kwargs):
-        found = super().similarity_search_by_vector(embedding, k=k, **kwargs)
+    def similarity_search(self, query, k=4, **kwargs):
+        found = super().similarity_search(query, k=k, **kwargs)
         return [*found[1:], found[0]]
 
 

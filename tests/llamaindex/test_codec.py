@@ -4,6 +4,7 @@ import base64
 import pathlib
 
 import pytest
+from llama_index.core.base.base_selector import MultiSelection, SingleSelection
 from llama_index.core.base.llms.types import (
     AudioBlock,
     CacheControl,
@@ -111,6 +112,7 @@ VALUES = [
         source_nodes=[NodeWithScore(node=NODE)],
         sources=[ToolOutput("look", "seen", raw_input={"a": 1}, raw_output=Response("in it"))],
     ),
+    MultiSelection(selections=[SingleSelection(index=1, reason="it says so")]),
 ]
 
 
@@ -191,6 +193,8 @@ def test_notes_of_hits_are_not_stored():
     assert (back.metadata, back.excluded_llm_metadata_keys) == ({"a": 1}, ["a"])
     assert back.excluded_embed_metadata_keys == []
     assert CODEC.decode(CODEC.encode(Response("x", metadata={NOTE: 1})).payload).metadata == {}
+    by_node = Response("x", metadata={"n": node.metadata, "more": 2})
+    assert CODEC.decode(CODEC.encode(by_node).payload).metadata == {"n": {"a": 1}, "more": 2}
 
 
 @pytest.mark.parametrize(

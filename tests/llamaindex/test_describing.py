@@ -2,11 +2,19 @@
 
 import subprocess
 import sys
+from typing import Any
 
+import chromadb
 import pytest
 from llama_index.core import MockEmbedding, PromptTemplate, VectorStoreIndex
 from llama_index.core.llms import MockLLM
-from llama_index.core.memory import ChatMemoryBuffer
+from llama_index.core.memory import (
+    ChatMemoryBuffer,
+    FactExtractionMemoryBlock,
+    Memory,
+    StaticMemoryBlock,
+    VectorMemoryBlock,
+)
 from llama_index.core.postprocessor import SimilarityPostprocessor
 from llama_index.core.retrievers import VectorIndexRetriever
 from llama_index.core.schema import TextNode
@@ -15,6 +23,7 @@ from llama_index.core.vector_stores import (
     MetadataFilters,
     SimpleVectorStore,
 )
+from pydantic import PrivateAttr
 
 from stemma import UnkeyableValue, digest
 from stemma_llamaindex.describing import describe, describe_whole, index_identity
@@ -24,6 +33,12 @@ def index(**named):
     return VectorStoreIndex(
         [TextNode(text="a"), TextNode(text="b")], embed_model=MockEmbedding(4), **named
     )
+
+
+class Texts(SimpleVectorStore):
+    """A store that keeps the texts."""
+
+    stores_text: bool = True
 
 
 def same(one, two):
@@ -78,6 +93,40 @@ def test_a_memory_has_no_key_unless_it_is_told_apart():
     assert digest(describe_whole({"of": memory}, aside=memory).value)
 
 
+def blocks(*held, **named):
+    return Memory.from_defaults(memory_blocks=list(held), **named)
+
+
+def fixed(text):
+    return blocks(StaticMemoryBlock(name="who", static_content=text))
+
+
+def learned(fact):
+    return blocks(FactExtractionMemoryBlock(llm=MockLLM(), facts=[fact]))
+
+
+@pytest.mark.parametrize(
+    ("make", "one", "other"),
+    [
+        (fixed, "It is Ann.", "It is Bob."),
+        (learned, "It is Ann.", "It is Bob."),
+        (lambda limit: blocks(token_limit=limit), 3_000, 4_000),
+    ],
+)
+def test_of_a_memory_told_apart_counts_what_it_adds_to_the_conversation(make, one, other):
+    def described(memory):
+        return digest(describe_whole({"of": memory}, aside=memory).value)
+
+    assert described(make(one)) == described(make(one))
+    assert described(make(one)) != described(make(other))
+
+
+def test_a_block_that_remembers_by_itself_has_no_key():
+    memory = blocks(VectorMemoryBlock(vector_store=Texts(), embed_model=MockEmbedding(4)))
+    with pytest.raises(UnkeyableValue):
+        digest(describe_whole({"of": memory}, aside=memory).value)
+
+
 def test_an_index_is_known_by_its_store():
     class Placed(SimpleVectorStore):
         stores_text: bool = True
@@ -95,6 +144,31 @@ def test_an_index_is_known_by_its_store():
     other = VectorStoreIndex.from_vector_store(Placed(), MockEmbedding(5))
     assert index_identity(other) == identity()  # which model asks it is told apart elsewhere
     assert not same(other.as_retriever(), index().as_retriever())
+
+
+def test_a_store_that_was_given_a_collection_is_known_by_it(tmp_path):
+    class Given(SimpleVectorStore):
+        """As LlamaIndex's store over Chroma, which is told no name of its own."""
+
+        stores_text: bool = True
+        collection_name: str | None = None
+        _held: Any = PrivateAttr()
+
+        def __init__(self, held):
+            super().__init__()
+            self._held = held
+
+        @property
+        def client(self):
+            return self._held
+
+    def identity(name, place="one"):
+        held = chromadb.PersistentClient(str(tmp_path / place)).get_or_create_collection(name)
+        return index_identity(Given(held))
+
+    assert identity("books").startswith("Given:books@")
+    assert identity("books") == identity("books")
+    assert len({identity("books"), identity("films"), identity("books", place="two")}) == 3
 
 
 def test_an_index_in_memory_has_a_name_as_long_as_it_lives():

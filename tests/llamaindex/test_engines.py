@@ -3,7 +3,15 @@
 import asyncio
 
 import pytest
-from llama_index.core import Document, MockEmbedding, VectorStoreIndex, get_response_synthesizer
+from llama_index.core import (
+    Document,
+    MockEmbedding,
+    StorageContext,
+    SummaryIndex,
+    VectorStoreIndex,
+    get_response_synthesizer,
+)
+from llama_index.core.base.base_selector import BaseSelector, MultiSelection, SingleSelection
 from llama_index.core.base.llms.types import CompletionResponse, LLMMetadata
 from llama_index.core.base.response.schema import (
     AsyncStreamingResponse,
@@ -17,20 +25,41 @@ from llama_index.core.chat_engine import (
     ContextChatEngine,
     SimpleChatEngine,
 )
-from llama_index.core.chat_engine.types import AgentChatResponse, BaseChatEngine
+from llama_index.core.chat_engine.types import (
+    AgentChatResponse,
+    BaseChatEngine,
+    StreamingAgentChatResponse,
+)
 from llama_index.core.llms import ChatMessage, CustomLLM
-from llama_index.core.memory import ChatMemoryBuffer
+from llama_index.core.memory import (
+    ChatMemoryBuffer,
+    SimpleComposableMemory,
+    VectorMemory,
+)
 from llama_index.core.prompts import PromptTemplate
-from llama_index.core.query_engine import CustomQueryEngine, RetrieverQueryEngine
+from llama_index.core.query_engine import (
+    CustomQueryEngine,
+    RetrieverQueryEngine,
+    RouterQueryEngine,
+)
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.tools import QueryEngineTool, ToolOutput
+from llama_index.core.vector_stores import SimpleVectorStore
 from llama_index_instrumentation.dispatcher import instrument_tags
 from pydantic import BaseModel
 
 import stemma
 from stemma import UsageError
-from stemma_llamaindex import CachedChatEngine, CachedLLM, CachedQueryEngine
+from stemma_llamaindex import (
+    CachedChatEngine,
+    CachedLLM,
+    CachedQueryEngine,
+    CachedRetriever,
+    WatchedDocumentStore,
+    WatchedVectorStore,
+)
 from stemma_llamaindex.codec import NOTE
 
 CALLS: list = []
@@ -250,6 +279,29 @@ def test_what_an_engine_is_built_of_may_be_cached_as_well(cache):
     assert (len(CALLS), len(SEARCHES)) == (1, 2)
 
 
+async def test_an_answer_of_a_router_is_kept_with_its_choice(cache):
+    class First(BaseSelector):
+        def _select(self, choices, query):
+            return MultiSelection(selections=[SingleSelection(index=0, reason="the first")])
+
+        async def _aselect(self, choices, query):
+            return self._select(choices, query)
+
+        def _get_prompts(self):
+            return {}
+
+        def _update_prompts(self, prompts):
+            pass
+
+    tool = QueryEngineTool.from_defaults(engine(), description="all there is")
+    router = RouterQueryEngine(First(), [tool], llm=Speaker())
+    for ask in STYLES:
+        answer = await ask(CachedQueryEngine(cache, router))
+        assert answer.metadata["selector_result"].reason == "the first"
+    assert answer.metadata[NOTE]["tier"] == "exact"
+    assert len(CALLS) == 1
+
+
 def test_a_recalled_document_takes_the_answer_with_it(cache):
     cached = CachedQueryEngine(cache, index().as_query_engine(llm=Speaker()))
     cached.query(QUESTION)
@@ -257,6 +309,78 @@ def test_a_recalled_document_takes_the_answer_with_it(cache):
     assert len(gone.entries) == 1
     cached.query(QUESTION)
     assert len(CALLS) == 2
+
+
+class Letters(MockEmbedding):
+    """A text's vector is that of its first letter."""
+
+    def _get_query_embedding(self, query):
+        place = ord(query[0].lower()) - ord("a")
+        return [float(place == other) for other in range(self.embed_dim)]
+
+    _get_text_embedding = _get_query_embedding
+
+    async def _aget_query_embedding(self, query):
+        return self._get_query_embedding(query)
+
+
+def watched(cache):
+    store = WatchedVectorStore(cache, SimpleVectorStore())
+    return VectorStoreIndex.from_documents(
+        [Document(text="What invoice 7 says.", id_="seven")],
+        storage_context=StorageContext.from_defaults(vector_store=store),
+        embed_model=Letters(26),
+    )
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+@pytest.mark.parametrize("ask", STYLES)
+async def test_a_new_document_concerns_all_that_a_retriever_nobody_wrapped_may_have_missed(
+    cache, ask, streaming
+):
+    books = watched(cache)
+
+    async def answered():
+        made = books.as_query_engine(llm=Speaker(), streaming=streaming)
+        await text(await ask(CachedQueryEngine(cache, made)))
+        return len(CALLS)
+
+    assert [await answered(), await answered()] == [1, 1]
+    books.insert(Document(text="Zebras are elsewhere.", id_="zebras"))
+    assert await answered() == 2
+
+
+def test_a_new_document_concerns_answers_from_an_index_over_a_docstore(cache):
+    documents = WatchedDocumentStore(cache, SimpleDocumentStore(), index="handbook")
+    handbook = SummaryIndex.from_documents(
+        [Document(text="What invoice 7 says.", id_="seven")],
+        storage_context=StorageContext.from_defaults(docstore=documents),
+    )
+    retriever = CachedRetriever(cache, handbook.as_retriever())
+    assert retriever.index_identity() == "handbook"
+    plain = CachedQueryEngine(cache, handbook.as_query_engine(llm=Speaker()))
+    cached = CachedQueryEngine(cache, engine(retriever=retriever, llm=Speaker(model="other")))
+    for one in (plain, cached):
+        one.query(QUESTION)
+        assert one.query(QUESTION).metadata[NOTE]["tier"] == "exact"
+    handbook.insert(Document(text="Zebras are elsewhere.", id_="zebras"))
+    assert len(plain.query(QUESTION).source_nodes) == 2
+    assert len(cached.query(QUESTION).source_nodes) == 2
+
+
+def test_a_new_document_concerns_of_cached_retrievals_those_that_it_belongs_to(cache):
+    books = watched(cache)
+
+    def ask():
+        retriever = CachedRetriever(cache, books.as_retriever(similarity_top_k=1))
+        CachedQueryEngine(cache, engine(retriever=retriever)).query(QUESTION)
+        return len(CALLS)
+
+    assert [ask(), ask()] == [1, 1]
+    books.insert(Document(text="Zebras are elsewhere.", id_="zebras"))
+    assert ask() == 1
+    books.update_ref_doc(Document(text="What invoice 7 now says.", id_="seven"))
+    assert ask() == 2
 
 
 def test_the_nodes_of_a_response_are_sources_where_no_retriever_was_seen(cache):
@@ -391,6 +515,11 @@ async def test_synthesizing_asynchronously_is_too(cache):
     assert str(await cached.asynthesize(QueryBundle(QUESTION), nodes)) == "answer 1"
 
 
+def remembering():
+    memory = VectorMemory.from_defaults(embed_model=MockEmbedding(8))
+    return SimpleChatEngine.from_defaults(llm=Speaker(), memory=memory)
+
+
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
@@ -398,6 +527,7 @@ async def test_synthesizing_asynchronously_is_too(cache):
         (lambda cache: CachedQueryEngine(cache, Shelf()), "query engine"),
         (lambda cache: CachedChatEngine(cache, engine()), "chat engine"),
         (lambda cache: CachedChatEngine("cache", chat(SimpleChatEngine)), "stemma.Cache"),
+        (lambda cache: CachedChatEngine(cache, remembering()), "which conversation came before"),
     ],
 )
 def test_wrong_arguments_are_errors(cache, wrong, words):
@@ -476,6 +606,21 @@ async def test_another_conversation_before_is_another_question(cache, talk):
 
 
 @pytest.mark.parametrize("talk", TALKS)
+async def test_a_new_document_concerns_a_conversation_as_well(cache, talk):
+    books = watched(cache)
+
+    async def converse():
+        memory = ChatMemoryBuffer.from_defaults([], token_limit=999, tokenizer_fn=str.split)
+        made = books.as_chat_engine(chat_mode="context", llm=Speaker(), memory=memory)
+        await talk(CachedChatEngine(cache, made), QUESTION)
+        return len(CALLS)
+
+    assert [await converse(), await converse()] == [1, 1]
+    books.insert(Document(text="Zebras are elsewhere.", id_="zebras"))
+    assert await converse() == 2
+
+
+@pytest.mark.parametrize("talk", TALKS)
 async def test_a_history_that_is_given_replaces_the_memory(cache, talk):
     before = [
         ChatMessage(role="user", content="Hello"),
@@ -486,6 +631,34 @@ async def test_a_history_that_is_given_replaces_the_memory(cache, talk):
         assert await talk(cached, QUESTION, chat_history=list(before)) == "answer 1"
         assert [one.content for one in cached.chat_history] == ["Hello", "Hi", QUESTION, "answer 1"]
     assert len(CALLS) == 1
+
+
+def limited(tokens):
+    return ChatMemoryBuffer.from_defaults(token_limit=tokens, tokenizer_fn=str.split)
+
+
+def composed(text):
+    elsewhere = ChatMemoryBuffer.from_defaults([ChatMessage(role="user", content=text)])
+    return SimpleComposableMemory.from_defaults(
+        primary_memory=limited(99), secondary_memory_sources=[elsewhere]
+    )
+
+
+@pytest.mark.parametrize(
+    ("memory", "one", "other"),
+    [
+        (limited, 20, 40),
+        pytest.param(
+            *(composed, "I am Ann.", "I am Bob."),
+            marks=pytest.mark.filterwarnings("ignore:the cache is bypassed:RuntimeWarning"),
+        ),
+    ],
+)
+async def test_what_a_memory_adds_to_the_conversation_is_in_the_key(cache, memory, one, other):
+    for held in (one, other):
+        made = SimpleChatEngine.from_defaults(llm=Speaker(), memory=memory(held))
+        await asay(CachedChatEngine(cache, made), QUESTION)
+    assert len(CALLS) == 2
 
 
 def test_a_chat_hit_says_so_and_is_a_whole_response(cache):
@@ -499,6 +672,19 @@ def test_a_chat_hit_says_so_and_is_a_whole_response(cache):
     assert [source.tool_name for source in found.sources] == [
         source.tool_name for source in made.sources
     ]
+
+
+async def test_a_streamed_chat_hit_says_so_too(cache):
+    cached = CachedChatEngine(cache, chat(ContextChatEngine))
+    assert cached.stream_chat(QUESTION).metadata is None
+    cached.reset()
+    await stream(cached, QUESTION)
+    cached.reset()
+    assert cached.stream_chat(QUESTION).metadata[NOTE]["tier"] == "exact"
+    cached.reset()
+    found = await cached.astream_chat(QUESTION)
+    assert found.metadata[NOTE]["tier"] == "exact"
+    assert isinstance(found, StreamingAgentChatResponse)
 
 
 @pytest.mark.parametrize("talk", TALKS)

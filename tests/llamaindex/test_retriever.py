@@ -77,10 +77,10 @@ class Other(BaseRetriever):
 class World:
     """An index whose changes the cache is told of."""
 
-    def __init__(self, cache, angles=range(0, 360, 4)):
+    def __init__(self, cache, angles=range(0, 360, 4), store=None):
         self.cache = cache
         self.embedder = Angles()
-        self.store = Counting()
+        self.store = Counting() if store is None else store
         watched = WatchedVectorStore(cache, self.store)
         storage = StorageContext.from_defaults(
             vector_store=watched,
@@ -333,6 +333,42 @@ def test_a_recall_of_its_index_or_of_a_document_takes_it_back(world):
     assert face.index_identity() == world.index.vector_store.index
     assert len(world.cache.recall(source="at 40")) == 1
     assert len(world.cache.recall(index=face.index_identity())) == 1
+
+
+class Keeping(Counting):
+    """A store that keeps the nodes themselves, and gives them by their ids, as servers do."""
+
+    stores_text: bool = True
+    _nodes: dict = PrivateAttr(default_factory=dict)
+
+    def add(self, nodes, **kwargs):
+        self._nodes |= {node.node_id: node for node in nodes}
+        return super().add(nodes, **kwargs)
+
+    def get_nodes(self, node_ids=None, filters=None):
+        return [self._nodes[one] for one in node_ids if one in self._nodes]
+
+    def query(self, query, **kwargs):
+        query.node_ids = query.node_ids or None  # an index over such a store names no nodes
+        result = super().query(query, **kwargs)
+        result.nodes = [self._nodes[one] for one in result.ids]
+        return result
+
+
+@pytest.mark.parametrize("style", STYLES)
+async def test_a_store_that_keeps_the_nodes_is_read_again(cache, style):
+    world = World(cache, store=Keeping())
+    await ask(style, world.retriever(), "41 what")
+    found = await ask(style, world.retriever(), "43 what")
+    assert note_of(found)["list"] == "proven"
+    assert plain(found) == plain(world.direct("43 what"))
+    assert "stemma" not in world.direct("43 what")[0].node.metadata, "what it keeps stays clean"
+    (node,) = [one for one in world.store._nodes.values() if one.text == "44 degrees"]
+    del world.store._nodes[node.node_id]
+    world.store.delete_nodes([node.node_id])
+    assert "44 degrees" not in [
+        one.node.text for one in await ask(style, world.retriever(), "43 what")
+    ]
 
 
 # ----------------------------------------------------------------------------- query bundles

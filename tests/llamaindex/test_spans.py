@@ -16,7 +16,11 @@ from llama_index.core.base.llms.types import (
     MessageRole,
     ToolCallBlock,
 )
-from llama_index.core.base.response.schema import Response
+from llama_index.core.base.response.schema import (
+    AsyncStreamingResponse,
+    Response,
+    StreamingResponse,
+)
 from llama_index.core.chat_engine import CondensePlusContextChatEngine, ContextChatEngine
 from llama_index.core.llms import CustomLLM
 from llama_index.core.llms.mock import MockFunctionCallingLLM
@@ -222,6 +226,55 @@ def test_a_stream_that_was_never_begun_keeps_no_span(cache):
     del response
     engine(cache).query("what of item-2?")
     assert len(spans) == 0
+
+
+class Pieces:
+    """A stream that is no generator."""
+
+    def __aiter__(self):
+        return self._pieces()
+
+    async def _pieces(self):
+        yield "a"
+        yield "b"
+
+
+class OnePiece:
+    """A stream that can only be asked for the next."""
+
+    left = 1
+
+    def __aiter__(self):
+        return self
+
+    async def __anext__(self):
+        if not self.left:
+            raise StopAsyncIteration
+        self.left -= 1
+        return "ab"
+
+
+class Foreign(CustomQueryEngine):
+    """An engine with streams of its own kind."""
+
+    stream: object
+
+    def custom_query(self, query_str):
+        return StreamingResponse(self.stream)
+
+    async def acustom_query(self, query_str):
+        return AsyncStreamingResponse(self.stream)
+
+
+@pytest.mark.parametrize("stream", [["a", "b"], ("a", "b"), iter(["ab"])])
+def test_a_stream_need_not_be_a_generator(stream):
+    assert "".join(Foreign(stream=stream).query("what?").response_gen) == "ab"
+
+
+@pytest.mark.parametrize("stream", [Pieces, OnePiece])
+async def test_nor_need_an_asynchronous_one(stream):
+    response = await Foreign(stream=stream()).aquery("what?")
+    assert "".join([piece async for piece in response.response_gen]) == "ab"
 
 
 def test_a_question_that_fails_keeps_no_span(cache):
@@ -465,6 +518,46 @@ def test_using_names_the_tenant_where_the_tags_do_not(cache):
         entry.tenant for entry in cache.engine.parts.store.find(Selector(node="call"), limit=10)
     ]
     assert sorted(tenants) == ["acme", "bolt"]
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+async def test_a_stream_is_whose_question_it_was_wherever_it_is_read(cache, asynchronous):
+    with cache.using(tenant="bolt", permissions=["hr"]):
+        asked = engine(cache, streaming=True)
+        if asynchronous:
+            response = await asked.aquery("what of item-1?")
+        else:
+            response = asked.query("what of item-1?")
+    if asynchronous:
+        assert [piece async for piece in response.response_gen]
+    else:
+        assert list(response.response_gen)
+    (entry,) = cache.engine.parts.store.find(Selector(node="call"), limit=10)
+    assert entry.tenant == "bolt"
+    engine(cache).query("what of item-1?")
+    with cache.using(tenant="bolt"):
+        engine(cache).query("what of item-1?")
+    assert len(cache.engine.parts.store.find(Selector(node="call"), limit=10)) == 3
+
+
+def test_what_else_is_said_where_a_stream_is_read_leaves_it_whose_it_was(cache):
+    with cache.using(tenant="bolt", permissions=["hr"]):
+        responses = [engine(cache, streaming=True).query("what of item-1?") for _ in range(2)]
+    with cache.using(tags=["read"]):
+        assert list(responses[0].response_gen)
+    with cache.bypass():
+        assert list(responses[1].response_gen)
+    (entry,) = cache.engine.parts.store.find(Selector(node="call"), limit=10)
+    assert (entry.tenant, entry.labels.tags) == ("bolt", ("read",))
+
+
+def test_who_reads_a_stream_may_say_whose_it_is(cache):
+    with cache.using(tenant="bolt"):
+        response = engine(cache, streaming=True).query("what of item-1?")
+    with cache.using(tenant="acme"):
+        assert list(response.response_gen)
+    (entry,) = cache.engine.parts.store.find(Selector(node="call"), limit=10)
+    assert entry.tenant == "acme"
 
 
 @pytest.mark.parametrize("named", [7, "", ["acme"]])

@@ -1,5 +1,8 @@
 """Documents that come, change or go, against an index that is searched anew each time."""
 
+import contextlib
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from hypothesis import settings
@@ -7,6 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 import stemma
+from stemma.arrivals import Arrivals
+from stemma.effects import run
+from stemma.entry import arrivals
 from stemma.selector import Selector
 from stemma.stores.memory import MemoryStore
 from stemma.testing.searches import INDEX, Sought, World
@@ -42,10 +48,10 @@ def test_a_list_that_is_entered_behind_the_first_k_proves_less(world):
     world.index.add("new", tenth)
     assert len(world.cache.documents_changed(INDEX, added=[tenth])) == 0
     assert world.answer(query).outcome.hit
-    assert world.retrieve(query, 5).outcome.list == "prefix"
-    longer = world.retrieve(query, 12)
-    assert longer.outcome.reason == "too_few"
-    assert list(longer.value.chunks[:12]) == world.truth(query, 12)
+    near = world.query(query, 0.001)
+    longer = world.retrieve(near, 12)
+    assert longer.outcome.reason == "unproven"
+    assert list(longer.value.chunks[:12]) == world.truth(near, 12)
 
 
 def test_what_was_built_on_a_document_goes_with_it(world):
@@ -280,3 +286,136 @@ class Corpus(RuleBasedStateMachine):
 
 Corpus.TestCase.settings = settings(max_examples=30, stateful_step_count=30, deadline=None)
 TestCorpus = Corpus.TestCase
+
+
+@pytest.mark.parametrize("stage", ["stored", "in the making"])
+@pytest.mark.parametrize("why", ["not admitted", "unstorable", "unkeyable"])
+def test_what_is_built_on_a_search_that_was_not_stored_goes_with_what_comes(world, why, stage):
+    """Such as an answer that nothing is known, given when nothing was found."""
+    query, computed = world.query(), []
+    new = world.index.queries[query]
+
+    def come():
+        world.index.add("new", new)
+        world.cache.documents_changed(INDEX, added=[new])
+
+    def compute():
+        sought = Sought(world.index, query, 3)
+        asked = world.asked(sought, **({"how": object()} if why == "unkeyable" else {}))
+        served = world.cache.retrievals.serve(
+            asked,
+            (lambda: [object()]) if why == "unstorable" else sought.search,
+            admit=(lambda _: "nothing was found") if why == "not admitted" else None,
+        )
+        computed.append(served)
+        if stage == "in the making" and len(computed) == 1:
+            come()
+        return f"answer {len(computed)}"
+
+    def ask():
+        return world.cache.answers.get_or_compute("what?", compute, meaning=False)
+
+    with pytest.warns(RuntimeWarning) if why == "unkeyable" else contextlib.nullcontext():
+        stored = ask().stored
+        assert stored.refused == ("recalled" if stage == "in the making" else None)
+        if stage == "stored":
+            assert ask().outcome.hit
+            come()
+        assert ask().value == "answer 2"
+        assert ask().value == "answer 2"
+
+
+def test_lists_that_are_gone_are_not_kept_in_mind(world, monkeypatch):
+    monkeypatch.setattr("stemma.arrivals.FEW", 20)
+    world.fill(30)
+    known = Arrivals(world.cache.engine.parts)
+    kept = []
+    for _ in range(8):
+        stays = world.query()
+        world.retrieve(stays)
+        for _ in range(9):
+            world.retrieve(world.query())
+        run(known.note(INDEX, [-world.index.queries[stays]], (), ()))
+        (lists,) = known._known.values()
+        kept.append(len(lists.known))
+        world.cache.recall(index=INDEX)
+    assert max(kept) <= 30
+    new = world.direction()
+    query = world.name("q")
+    world.index.queries[query] = new
+    world.retrieve(query)
+    world.index.add("new", new)
+    run(known.note(INDEX, [new], (), ()))
+    assert world.given(world.retrieve(query)) == world.truth(query)
+
+
+def test_changes_may_be_told_from_many_threads_at_once(world):
+    world.fill(40)
+    far = -sum(world.index.vectors.values())
+    queries = [world.query() for _ in range(150)]
+
+    def work(part):
+        for query in queries[part::3]:
+            world.retrieve(query)
+            world.cache.documents_changed(INDEX, added=[far])
+
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(work, range(3)))
+    world.cache.documents_changed(INDEX, added=[None])
+    assert stored(world.cache) == set()
+
+
+class Breaking(MemoryStore):
+    """Breaks at the first recall of an entry, when it is told so."""
+
+    breaks = False
+
+    def recall_all(self, selectors, *, now):
+        if self.breaks and any(one.entry is not None for one in selectors):
+            self.breaks = False
+            raise stemma.StoreUnavailable("the line broke")
+        return super().recall_all(selectors, now=now)
+
+
+def test_what_broke_half_way_is_done_by_doing_it_again():
+    store = Breaking()
+    with stemma.open(store, tenant="me", embedder=None) as cache:
+        world = World(cache)
+        world.fill(40)
+        query = world.query()
+        world.answer(query)
+        new = world.index.queries[query]
+        world.index.add("new", new)
+        store.breaks = True
+        with pytest.raises(stemma.StoreUnavailable, match="again"):
+            cache.documents_changed(INDEX, added=[new])
+        cache.documents_changed(INDEX, added=[new])
+        assert world.given(world.retrieve(query)) == world.truth(query)
+        assert "new" in world.answer(query).value
+
+
+class Crowded(MemoryStore):
+    """Somebody else's document comes just before a list is cut off."""
+
+    others = 1
+
+    def put(self, puts, now):
+        if self.others and any(one.replaces is not None for one in puts):
+            self.others -= 1
+            self.recall(Selector(source=arrivals(INDEX)), now=now)
+        return super().put(puts, now)
+
+
+def test_a_list_that_cannot_be_cut_off_for_another_change_proves_nothing_untrue():
+    with stemma.open(Crowded(), tenant="me", embedder=None) as cache:
+        world = World(cache)
+        world.fill(300)
+        query = world.query()
+        world.retrieve(query, 3)
+        fifth = world.index.vectors[world.truth(query, 5)[-1]]
+        world.index.add("new", fifth)
+        cache.documents_changed(INDEX, added=[fifth])
+        assert cache.engine.parts.store.others == 0
+        near = world.query(query, 0.0001)
+        assert "new" in world.truth(near, 6)
+        assert list(world.retrieve(near, 6).value.chunks[:6]) == world.truth(near, 6)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stemma.policies.neighbours import SLACK, cone_bound, distance, factor_needed, reuse, unit
+from stemma.policies.neighbours import SLACK, cone_bound, distance, factor_served, reuse, unit
 
 
 def rows(rng, n, width):
@@ -50,6 +50,21 @@ def test_the_same_query_is_always_proven_where_the_list_goes_on():
     assert reuse(query, query, corpus[order], floor=floor, k=11, factor=math.inf) is None
 
 
+def test_two_queries_are_not_taken_for_one_because_their_product_is_one():
+    """Of nearly equal unit vectors, float32 gives 1 for what is less by up to 6e-8."""
+
+    def at(angle):
+        return unit([math.cos(angle), math.sin(angle)])
+
+    query, asked = at(0.0), at(2e-4)
+    assert float(query @ asked) == 1.0
+    inside, outside = at(-0.4998), at(0.50001)
+    assert float(outside @ asked) > float(inside @ asked)
+    floor = float(outside @ query)
+    found = reuse(asked, query, np.stack([inside]), floor=floor, k=1, factor=math.inf)
+    assert found is None
+
+
 def test_the_statistical_rule_serves_where_the_proof_does_not_reach():
     query = unit([1.0, 0.0, 0.0])
     asked = unit([math.cos(0.3), math.sin(0.3), 0.0])
@@ -77,10 +92,32 @@ def test_the_cone_bound_is_never_below_the_floor_and_never_above_one(floor, simi
     assert floor - 1e-9 <= bound <= 1.0
 
 
-def test_the_factor_that_would_have_been_right():
-    assert factor_needed(0.6, 0.5, 0.98) == pytest.approx(0.1 / 0.2)
-    assert factor_needed(0.6, 0.5, 1.0) is None
-    assert factor_needed(0.6, -math.inf, 0.9) is None
+@given(shape=st.tuples(st.integers(0, 999), st.integers(4, 30), st.integers(1, 6)))
+def test_the_largest_factor_that_serves_is_where_serving_ends(shape):
+    seed, documents, k = shape
+    rng = np.random.default_rng(seed)
+    corpus, (query, noise) = rows(rng, documents, 8), rows(rng, 2, 8)
+    asked = unit(query + 0.4 * noise)
+    floor = float((corpus @ query).min())
+    largest = factor_served(asked, query, corpus, floor=floor, k=k)
+    if documents < k:
+        assert largest is None
+        return
+    for by in (-0.01, 0.01):
+        found = reuse(asked, query, corpus, floor=floor, k=k, factor=largest + by)
+        if found is None or found.kind == "statistical":
+            assert (found is None) == (by > 0)
+
+
+def test_there_is_no_largest_factor_for_one_query_or_a_list_that_is_all_there_is():
+    query, corpus = unit([1.0, 0.0]), np.stack([unit([1.0, 1.0])])
+    assert factor_served(query, query, corpus, floor=0.1, k=1) is None
+    near = unit([1.0, 0.1])
+    assert factor_served(near, query, corpus, floor=-math.inf, k=1) is None
+    assert factor_served(near, query, corpus, floor=0.1, k=1) > 0
+
+
+def test_distances_of_unit_vectors():
     assert distance(1.0) == 0.0
     assert distance(-1.0) == 2.0
     assert distance(1.0000001) == 0.0

@@ -21,28 +21,59 @@ def test_the_second_search_does_not_reach_the_index(world):
     assert again.value.documents[0][1] == f"text of {again.value.chunks[0]}"
 
 
-def test_fewer_are_a_prefix_and_more_than_the_list_holds_are_a_miss(world):
+def test_fewer_are_a_prefix_and_more_are_a_miss(world):
     world.fill(60)
     query = world.query()
     world.retrieve(query, 3)
     fewer = world.retrieve(query, 2)
     assert (fewer.outcome.list, len(fewer.value)) == ("prefix", 2)
-    more = world.retrieve(query, 20)
-    assert more.value.chunks == tuple(world.truth(query, 20))
-    assert world.retrieve(query, 25).outcome.reason == "too_few"
+    more = world.retrieve(query, 4)
+    assert more.outcome.reason == "too_few"
     assert world.index.searched == 2
-    longest = world.retrieve(query, 25)
-    assert longest.outcome.hit
-    assert list(longest.value.chunks) == world.truth(query, 25)
+    longest = world.retrieve(query, 4)
+    assert longest.outcome.list == "exact"
+    assert list(longest.value.chunks) == world.truth(query, 4)
+    assert world.retrieve(query, 3).outcome.list == "prefix"
 
 
 def test_a_list_that_is_all_there_is_serves_any_k(world):
     world.fill(5)
     query = world.query()
-    assert len(world.retrieve(query, 3).value.chunks[:3]) == 3
+    assert len(world.retrieve(query, 6).value.chunks) == 5
     everything = world.retrieve(query, 50)
     assert everything.outcome.hit
     assert list(everything.value.chunks) == world.truth(query, 50)
+
+
+@pytest.mark.parametrize("documents", [5, 60])
+def test_what_served_a_reworded_query_is_not_taken_for_all_there_is(world, documents):
+    world.fill(documents)
+    query = world.query()
+    world.retrieve(query, 3)
+    near = world.query(query, 0.001)
+    assert world.retrieve(near, 3).outcome.list == "proven"
+    more = world.retrieve(near, 5)
+    assert list(more.value.chunks)[:5] == world.truth(near, 5)
+
+
+@pytest.mark.parametrize("documents", [5, 60])
+def test_an_answer_from_more_documents_goes_with_a_new_one_among_them(world, documents):
+    world.fill(documents)
+    query = world.query()
+    world.retrieve(query, 2)
+
+    def compute():
+        return world.given(world.retrieve(query, 5), 5)
+
+    def ask():
+        return world.cache.answers.get_or_compute("five", compute, meaning=False)
+
+    assert ask().value == ask().value == world.truth(query, 5)
+    fourth = world.index.vectors[world.truth(query, 4)[-1]]
+    world.index.add("a new one", fourth)
+    world.cache.documents_changed(INDEX, added=[fourth])
+    assert "a new one" in world.truth(query, 5)
+    assert ask().value == world.truth(query, 5)
 
 
 def test_near_queries_are_served_and_it_is_said_how(world):
@@ -140,24 +171,22 @@ def test_statistical_hits_are_audited_and_proven_ones_never(world):
     assert lists == {"proven"}
 
 
-def test_the_factor_is_learnt_and_outlives_the_process(tmp_path):
+def test_what_lists_would_have_missed_is_learnt_from_searches_that_were_made_anyway(tmp_path):
     where = str(tmp_path / "cache.db")
     with stemma.open(where, tenant="me", embedder=None) as cache:
         world = World(cache)
         world.fill(400)
-        before = None
-        for _ in range(300):
+        for _ in range(150):
             query = world.query()
             world.retrieve(query)
-            world.retrieve(world.query(query, 0.3))
-            calibration = cache.engine.reusing.calibration
-            before = calibration.factor(INDEX) if before is None else before
-        learnt = calibration.factor(INDEX)
-        assert learnt != before
+            for by in (0.15, 0.2, 0.3):
+                world.retrieve(world.query(query, by), audited=1.0)
+        learnt = cache.engine.reusing.calibration.factor(INDEX)
+        assert learnt != 0.35
     with stemma.open(where, tenant="me", embedder=None) as cache:
         calibration = cache.engine.reusing.calibration
         calibration.load(INDEX)
-        assert calibration.factor(INDEX) == pytest.approx(learnt)
+        assert calibration.factor(INDEX) == learnt
         assert all(row.tenant == "me" for row in cache.stats().rows)
 
 

@@ -59,8 +59,9 @@ def reused(listed, k):
 def test_a_list_of_fewer_than_there_were_does_not_say_that_there_are_no_more():
     """It was complete; what was left of it for the new query is not."""
     assert not reused(ranking(), 1).holds(2)
-    assert reused(ranking(), 1).floor == 0.96
-    assert reused(ranking(), 3).holds(4)
+    assert reused(ranking(), 1).floor == reused(ranking(), 1).radius == 1.0
+    assert not reused(ranking(), 3).holds(4)
+    assert reused(ranking(), 4).holds(9)
 
 
 def test_a_reused_list_has_scores_of_its_own():

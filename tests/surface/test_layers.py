@@ -34,6 +34,7 @@ BORROWED = {
 
 SUBMODULES = {
     "stemma.classes",
+    "stemma.context",
     "stemma.describing",
     "stemma.embedders",
     "stemma.embedders.local",

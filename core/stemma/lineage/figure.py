@@ -15,7 +15,7 @@ _WIDTH, _HEIGHT = 230, 30
 _ACROSS, _DOWN = 60, 44
 """From the end of one column to the next, and from one row to the next."""
 _MARGIN = 20
-_LETTERS = 33
+_LETTERS = 31
 
 _FILL = {
     "source": "#dfe8d8",

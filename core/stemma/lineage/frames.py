@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from stemma import forking
-from stemma.entry import Cost, Edge, Known, Lineage, Source, SourceEdge
+from stemma.entry import Cost, Edge, Known, Lineage, Source, SourceEdge, arrivals
 from stemma.keys import digest
 
 __all__ = [
@@ -227,6 +227,14 @@ class Frame:
         for source, text in sources:
             if (source.chunk, source.content) not in known:
                 self.read(Read("source", source.chunk, read_at, source=source, said=text))
+
+    def read_unstored(self, index: str, read_at: Mapping[int, int]) -> None:
+        """Note a retrieval of which no entry tells what was looked for in the index.
+
+        Whatever comes into it concerns what is built here.
+        """
+        name = arrivals(index)
+        self.read_sources([(Source(document=name, chunk=name, content=""), "")], read_at)
 
     def spend(self, tokens: int, seconds: float = 0.0) -> None:
         """Note what a model call in this frame cost, here and in the frames above."""

@@ -87,7 +87,7 @@ def _named(source: Source) -> str:
     """A chunk by its id, and by its document where the id does not name that."""
     if source.chunk.startswith(source.document):
         return source.chunk
-    return f"{source.document} {source.chunk[:12]}"
+    return f"{source.document} {source.chunk[:8]}"
 
 
 def _above(lineage: Lineage) -> Iterator[tuple[Source | str, Known]]:

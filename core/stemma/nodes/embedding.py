@@ -62,6 +62,6 @@ def embedding(
         request=Request(exact=text, meaning=False),
         codec=_CODEC,
         life=life,
-        scope_key=named,
+        scope_key=named if isinstance(model, str) else None,  # else it has no key at all
         pool=shared,
     )

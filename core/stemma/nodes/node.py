@@ -237,9 +237,13 @@ class NodeCache(Generic[Q, P]):
         try:
             return self.query(asked, frame=frame)
         except TenantRequired as error:
-            return self._out("no_tenant", error)
+            out = self._out("no_tenant", error)
         except UnkeyableValue as error:
-            return self._out("unkeyable", error)
+            out = self._out("unkeyable", error)
+        current = frame if frame is not None else frames.current()
+        if self.node == "retrieval" and current is not None:
+            current.read_unstored(str(asked.scope.get("index", "")), frames.marks())
+        return out
 
     def _out(self, reason: str, error: Exception) -> Miss:
         parts = self._engine.parts

@@ -13,7 +13,7 @@ from stemma.policies.signs import clash
 from stemma.policies.symbols import Symbols, symbols
 from stemma.policies.vocabulary import GENERIC, ROLES, canonical, listed, opposites
 
-__all__ = ["GUARDS", "Guarded", "guard"]
+__all__ = ["FEW", "GUARDS", "Guarded", "guard", "small_words"]
 
 DIRECTIONS = listed("to from into than before after over under against not without")
 """Roles whose exchange turns a question round, whatever else is said."""
@@ -189,6 +189,13 @@ def _words(one: Symbols, other: Symbols) -> str:
             return ""
         return _counts("content word", len(ours), len(theirs))
     return "another tense" if {_past(one), _past(other)} == {True, False} else ""
+
+
+def small_words(one: Symbols, other: Symbols) -> bool:
+    """Whether the tense of the copula differs, or a function word that carries meaning."""
+    return not _WEIGHTY.isdisjoint(one.function ^ other.function) or (
+        {_past(one), _past(other)} == {True, False}
+    )
 
 
 def _past(text: Symbols) -> bool | None:

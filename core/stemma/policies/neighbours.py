@@ -25,10 +25,22 @@ import numpy as np
 from stemma.embedders.protocol import Matrix
 from stemma.entry import Vector
 
-__all__ = ["SLACK", "Reuse", "cone_bound", "distance", "factor_needed", "reuse", "unit"]
+__all__ = [
+    "SLACK",
+    "Reuse",
+    "cone_bound",
+    "distance",
+    "factor_served",
+    "of_length_one",
+    "reuse",
+    "unit",
+]
 
 SLACK = 1e-6
 """What rounding may do to a similarity of float32 vectors."""
+
+UNIT = 1e-5
+"""How far a length may be off 1, for rounding."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,6 +73,11 @@ def unit(numbers: object) -> Vector | None:
     if not math.isfinite(length) or length == 0.0:
         return None
     return (vector / length).astype(np.float32)
+
+
+def of_length_one(numbers: object) -> bool:
+    """Whether a vector has length 1, but for rounding."""
+    return abs(float(np.linalg.norm(np.asarray(numbers, dtype=np.float64))) - 1.0) <= UNIT
 
 
 def distance(similarity: float) -> float:
@@ -101,7 +118,9 @@ def reuse(
     if len(ranked) < k and floor != -math.inf:
         return None
     last = float(similarities[ranked[min(k, len(ranked)) - 1]]) if len(ranked) else -math.inf
-    between = float(query @ asked)
+    # Of nearly equal vectors the product is 1 for all that float32 can tell.
+    apart = np.subtract(query, asked, dtype=np.float64)
+    between = 1.0 - float(apart @ apart) / 2.0
     proven = cone_bound(floor, between)
     likely = floor + factor * distance(between) if math.isfinite(factor) else math.inf
     if last >= proven + SLACK or proven == -math.inf:
@@ -128,18 +147,23 @@ def _reused(
     )
 
 
-def factor_needed(nearest_outside: float, floor: float, similarity: float) -> float | None:
-    """The factor with which the statistical rule would have been right about one list.
+def factor_served(
+    asked: Vector, query: Vector, vectors: Matrix, *, floor: float, k: int
+) -> float | None:
+    """The largest factor with which the statistical rule would serve a list.
 
     Args:
-        nearest_outside: The similarity to the new query of the nearest document outside the list.
+        asked: The new query's unit vector, shape (d,).
+        query: The list's own, shape (d,).
+        vectors: The listed documents' unit vectors, shape (n, d).
         floor: The list's floor.
-        similarity: Of the two queries.
+        k: How many documents are asked for, from 1.
 
     Returns:
-        `None` where it cannot be told: the queries are the same, or nothing is outside.
+        `None` where there is none: the list is too short, or the queries are the same.
     """
-    apart = distance(similarity)
-    if apart < math.sqrt(SLACK) or not math.isfinite(floor):
+    apart = distance(float(query @ asked))
+    if len(vectors) < k or apart < math.sqrt(SLACK) or not math.isfinite(floor):
         return None
-    return (nearest_outside - floor) / apart
+    last = float(np.partition(vectors @ asked, len(vectors) - k)[len(vectors) - k])
+    return (last - floor) / apart

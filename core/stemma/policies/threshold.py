@@ -9,8 +9,17 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from stemma.errors import UsageError
+from stemma.policies.learning import Trial
 
-__all__ = ["Accepted", "Candidate", "Decision", "Policy", "ThresholdPolicy", "probability"]
+__all__ = [
+    "Accepted",
+    "Candidate",
+    "Decision",
+    "Policy",
+    "ThresholdPolicy",
+    "nearest_first",
+    "probability",
+]
 
 SAME = 1.0 - 1e-3
 """The similarity from which on two vectors are the same: they are kept as float16."""
@@ -24,11 +33,14 @@ class Candidate:
         id: The entry's id.
         focus: The text it was asked with.
         similarity: Cosine similarity to what is asked now, −1 to 1.
+        answer: What its answer is known by: two candidates with an equal one gave the same answer.
+            Empty where that is not known.
     """
 
     id: str
     focus: str = field(repr=False)
     similarity: float
+    answer: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +71,7 @@ class Decision:
         nearest: The nearest candidate's id, where there was a candidate.
         similarity: Its similarity, −1 to 1.
         detail: More words on the reason, without any of the texts' words.
+        trial: What a fresh answer to this question will tell the policy of, where it learns.
     """
 
     accepted: tuple[Accepted, ...] = ()
@@ -66,11 +79,12 @@ class Decision:
     nearest: str | None = None
     similarity: float | None = None
     detail: str = ""
+    trial: Trial | None = field(default=None, repr=False)
 
 
 @runtime_checkable
 class Policy(Protocol):
-    """Decides which of the nearest entries may be served. Pure: same question, same decision."""
+    """Decides which of the nearest entries may be served, without any I/O."""
 
     @property
     def name(self) -> str:
@@ -88,7 +102,11 @@ class Policy(Protocol):
         ...
 
     def decide(self, asked: str, candidates: Sequence[Candidate]) -> Decision:
-        """What may be served of these candidates, given in any order."""
+        """What may be served of these candidates, given in any order.
+
+        One that learns gives the same decision for the same question until it has learnt more, save
+        that it audits some.
+        """
         ...
 
 
@@ -128,10 +146,7 @@ class ThresholdPolicy:
         """See `Policy.decide`; the most similar first."""
         from stemma.policies.guards import guard  # noqa: PLC0415 - its tables take long to load
 
-        ranked = sorted(
-            (one for one in candidates if math.isfinite(one.similarity)),
-            key=lambda one: -one.similarity,
-        )
+        ranked = nearest_first(candidates)
         if not ranked:
             return Decision(reason="cold")
         nearest = ranked[0]
@@ -157,6 +172,14 @@ class ThresholdPolicy:
         agree = ", and numbers, names, negation and order agree" if self.guards else ""
         why = f"similarity {similarity:.3f} is at least {self.threshold:g}{agree}"
         return Accepted(candidate.id, similarity, probability(similarity), why)
+
+
+def nearest_first(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """The candidates in order of their similarity, without those whose similarity is no number."""
+    return sorted(
+        (one for one in candidates if math.isfinite(one.similarity)),
+        key=lambda one: -one.similarity,
+    )
 
 
 def probability(similarity: float) -> float:

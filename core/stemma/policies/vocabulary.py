@@ -254,9 +254,13 @@ alive | dead
 always | never
 begin | end
 sync | async
+born birth | died death die
+rise rising | fall falling
+keep | discard
+marry | divorce
 """
 
-_PREFIXES = ("un", "dis", "in", "im", "ir", "il", "non", "de", "mis", "anti", "a")
+_PREFIXES = listed("un dis in im ir il non de mis anti a")
 
 _PHRASES = """
 united states of america > usa
@@ -425,16 +429,14 @@ def opposites(ours: frozenset[str], theirs: frozenset[str]) -> int:
     sides = {side for word in theirs for side in POLARITY.get(word, ())}
     return sum(
         any((row, not side) in sides for row, side in POLARITY.get(word, ()))
-        or any(_negates(prefix, word, theirs) for prefix in _PREFIXES)
+        or any(_negates(word, other) or _negates(other, word) for other in theirs)
         for word in ours
     )
 
 
-def _negates(prefix: str, word: str, theirs: frozenset[str]) -> bool:
-    bare = word.removeprefix(prefix)
-    return (len(word) > 3 and prefix + word in theirs) or (
-        len(word) > len(bare) > 3 and bare in theirs
-    )
+def _negates(word: str, other: str) -> bool:
+    """Whether the other word is this one behind a negating prefix."""
+    return len(word) > 3 and other.endswith(word) and other[: -len(word)] in _PREFIXES
 
 
 def _phrases() -> dict[str, tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]]:

@@ -25,6 +25,10 @@ _CASCADE = """WITH RECURSIVE down (id) AS (
 _LISTED = """SELECT e.id, e.tenant, e.node, e.hop
     FROM temp.going g CROSS JOIN entries e ON e.id = g.id ORDER BY e.sequence"""
 
+_JOURNALLED = """INSERT INTO recalled
+    SELECT e.id, ?, e.tenant, e.node, e.hop, row_number() OVER (ORDER BY e.sequence) - 1
+    FROM temp.going g CROSS JOIN entries e ON e.id = g.id"""
+
 
 def name(cursor: sqlite3.Cursor, ids: list[str]) -> None:
     """Name entries in the temporary table `going`."""
@@ -93,13 +97,7 @@ def _take_back(
     cursor.execute(
         "INSERT INTO recalls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (sequence, now, *texts)
     )
-    cursor.executemany(
-        "INSERT INTO recalled VALUES (?, ?, ?, ?, ?, ?)",
-        [
-            (escape(one.entry), sequence, escape(one.tenant), one.node, one.hop, position)
-            for position, one in enumerate(listed)
-        ],
-    )
+    cursor.execute(_JOURNALLED, (sequence,))
     pages.drop()
     return listed
 

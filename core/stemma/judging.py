@@ -1,0 +1,71 @@
+"""Fresh answers, judged against what would have been served: what a policy learns from."""
+
+from __future__ import annotations
+
+from stemma.codec import Encoded
+from stemma.effects import Ask, Steps
+from stemma.entry import Entry
+from stemma.errors import CodecError, UnkeyableValue
+from stemma.outcome import Ticket
+from stemma.parts import Parts
+from stemma.policies.learning import Judgement, Learns
+from stemma.policies.same_answer import Answer, Sameness
+
+__all__ = ["Judging"]
+
+
+class Judging:
+    """The judgements of one cache, as steps.
+
+    Args:
+        parts: What it works with.
+    """
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    def judge(self, ticket: Ticket, fresh: Encoded) -> Steps[None]:
+        """Tell the policy whether the entry that it tried would have answered rightly.
+
+        Where nobody can say, it is told nothing; and no trouble in finding out is the caller's.
+        """
+        policy, trial = self._parts.policy, ticket.trial
+        if trial is None or not isinstance(policy, Learns):
+            return
+        try:
+            fetched = yield Ask(self._parts.store, "get", ((trial.candidate,),))
+            entry = fetched.entries.get(trial.candidate)
+            verdict = None if entry is None else (yield from self._compared(ticket, fresh, entry))
+        except Exception as error:
+            self._parts.fault("judge", error, ticket.query.scope)
+            return
+        if verdict is not None:
+            policy.learn(Judgement(trial=trial, right=verdict.same, by=verdict.by))
+            said = "right" if verdict.same else "wrong"
+            self._parts.tell("judgement", ticket.query.scope, said, entry, detail=verdict.by)
+
+    def _compared(self, ticket: Ticket, fresh: Encoded, stored: Entry) -> Steps[Sameness | None]:
+        if fresh.value == stored.value:
+            return Sameness(same=True, by="equal")
+        codec = ticket.query.codec
+        try:
+            before = codec.text(codec.decode(stored.payload))
+        except CodecError:
+            return None
+        if not fresh.text.strip() or not before.strip():
+            return None  # what has no text, such as calls of tools, is the same or it is not said
+        similarity = yield from self._similarity(fresh.text, before)
+        try:
+            return self._parts.same_answer(
+                Answer(text=fresh.text), Answer(text=before), similarity=similarity
+            )
+        except UnkeyableValue:
+            return None
+
+    def _similarity(self, one: str, other: str) -> Steps[float | None]:
+        """Of two answers, where the embedder reads the whole of both."""
+        for text in (one, other):
+            if not (yield Ask(self._parts.embedder, "fits", (text,))):
+                return None
+        matrix = yield Ask(self._parts.embedder, "embed", ([one, other],))
+        return float(matrix[0] @ matrix[1])

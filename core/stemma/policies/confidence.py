@@ -1,0 +1,66 @@
+"""How far an entry is to be believed when it would be served. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stemma.errors import UsageError
+from stemma.policies.shares import share
+
+__all__ = ["ConfidencePolicy"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ConfidencePolicy:
+    """An entry's confidence falls with its age, and rises with audits that agree.
+
+    What an entry was stored with (from log-probabilities, grounding or a verdict) counts as
+    `stored_as` audits of that outcome, so that a few audits move it and many replace it. The whole
+    halves every `half_life`, counted from the last audit that agreed, or from when it was made.
+
+    Args:
+        floor: Below it an entry is refused, 0 to 1; 0 refuses none.
+        half_life: Seconds, above 0; `None`: age takes nothing.
+        stored_as: How many audits the stored confidence is worth, above 0.
+
+    Raises:
+        UsageError: A number is out of its range.
+    """
+
+    floor: float = 0.5
+    half_life: float | None = None
+    stored_as: float = 4.0
+
+    def __post_init__(self) -> None:
+        share("floor", self.floor)
+        for name in ("half_life", "stored_as"):
+            value = getattr(self, name)
+            if name == "half_life" and value is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
+                raise UsageError(f"{name} must be a number above 0, not {value!r}")
+
+    def confidence(
+        self, stored: float, *, age: float = 0.0, agreed: int = 0, disagreed: int = 0
+    ) -> float:
+        """The confidence now, 0 to 1.
+
+        Args:
+            stored: What the entry was stored with, 0 to 1.
+            age: Seconds since it was made, or since an audit last agreed with it.
+            agreed: How many audits agreed with it.
+            disagreed: How many did not.
+        """
+        audits = agreed + disagreed
+        share("stored", stored)
+        believed = (stored * self.stored_as + agreed) / (self.stored_as + audits)
+        if self.half_life is None:
+            return believed
+        return believed * float(0.5 ** (max(age, 0.0) / self.half_life))
+
+    def refuses(
+        self, stored: float, *, age: float = 0.0, agreed: int = 0, disagreed: int = 0
+    ) -> bool:
+        """Whether the entry must not be served: `low_confidence`."""
+        now = self.confidence(stored, age=age, agreed=agreed, disagreed=disagreed)
+        return now < self.floor

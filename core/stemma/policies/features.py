@@ -1,0 +1,138 @@
+"""What tells two texts apart, or ties them, as a few numbers: what a verifier weighs. Pure.
+
+Where a guard refuses, a feature only counts: the verifier learns from examples how much each says.
+All are 0 where the texts agree, except `nearness`, so that without any difference the nearness
+alone speaks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+
+from stemma.policies.guards import FEW, GUARDS, small_words
+from stemma.policies.symbols import Symbols, symbols
+from stemma.policies.vocabulary import opposites
+
+__all__ = ["FEATURES", "features", "nearness"]
+
+FEATURES = (
+    "nearness",
+    "number_differs",
+    "number_missing",
+    "unit",
+    "negated",
+    "negation",
+    "antonym",
+    "asked_otherwise",
+    "question_differs",
+    "question_missing",
+    "name_exchanged",
+    "name_differs",
+    "name_missing",
+    "literal",
+    "order",
+    "small_word",
+    "short_edit",
+    "strange",
+    "foreign",
+    "script",
+)
+"""The names, in the order in which `features` gives the values.
+
+`negated`, `asked_otherwise` and `name_exchanged` are differences with nothing else beside them: a
+negation, a question word or names, where no other word was exchanged. Where others were, the texts
+are worded otherwise throughout, and the difference says less: `negation`, `question_differs` and
+`name_differs`.
+"""
+
+_STEM = 5
+"""Words that share so many first letters are taken for forms of one."""
+
+_STRANGEST = 1.5
+"""Where `strange`, the distance by each exchanged word, ends: it no longer matters how far."""
+
+_COUNTED = frozenset({"many", "much", "age", "degree", "polar"})
+"""Kinds of questions that a mere 'which' does not ask for."""
+
+
+def nearness(similarity: float) -> float:
+    """A similarity (−1 to 1) as −ln(1 − s + 0.01), −0.7 to 4.6: what a logistic curve can read."""
+    return -math.log(min(max(1.0 - similarity, 0.0), 2.0) + 0.01)
+
+
+def features(asked: str, stored: str, similarity: float) -> tuple[float, ...]:
+    """The values of `FEATURES` for two texts.
+
+    Args:
+        asked: What is asked now.
+        stored: What the candidate was asked with.
+        similarity: Their cosine similarity, −1 to 1.
+    """
+    one, other = symbols(asked), symbols(stored)
+    ours, theirs = _apart(one.words, other.words), _apart(other.words, one.words)
+    exchanged = min(len(ours), len(theirs))
+    size = max(len(one.words), len(other.words), 1)
+    numbers = _both(
+        one.numbers - other.numbers - other.loose_numbers,
+        other.numbers - one.numbers - one.loose_numbers,
+    )
+    names = _both(one.names.difference(other.words), other.names.difference(one.words))
+    kinds = {one.question, other.question}
+    loose = "what" in kinds and not kinds & _COUNTED
+    same = not ours and not theirs
+    negated = (one.negations - other.negations) % 2 == 1
+    differs = len(kinds) == 2 and not loose  # noqa: PLR2004 - two kinds
+    alone = exchanged == 0
+    only_names = one.names.issuperset(ours) and other.names.issuperset(theirs)
+    return (
+        nearness(similarity),
+        float(numbers == 2),  # noqa: PLR2004 - both sides
+        float(numbers == 1),
+        float(one.units != other.units or one.quantities != other.quantities),
+        float(negated and alone),
+        float(negated and not alone),
+        float(_opposite(one, other, ours, theirs)),
+        float(differs and alone),
+        float(differs and not alone),
+        float(len(kinds) == 2 and loose),  # noqa: PLR2004
+        float(names == 2 and only_names),  # noqa: PLR2004
+        float(names == 2 and not only_names),  # noqa: PLR2004
+        float(names == 1),
+        float(_literals(one, other) or _literals(other, one)),
+        float(same and bool(GUARDS["guard:order"](one, other))),
+        float(small_words(one, other)),
+        float(exchanged > 0 and size <= FEW),
+        min((1.0 - similarity) * size / exchanged, _STRANGEST) if exchanged else 0.0,
+        float(one.script != "latin" and not same),
+        float(one.script != other.script),
+    )
+
+
+def _both(ours: Collection[str], theirs: Collection[str]) -> int:
+    """How many of two sides have something of their own."""
+    return bool(ours) + bool(theirs)
+
+
+def _apart(words: Sequence[str], others: Sequence[str]) -> list[str]:
+    """The words that the other text has in no form."""
+    known = set(others)
+    stems = {word[:_STEM] for word in others if len(word) > _STEM}
+    return [
+        word
+        for word in dict.fromkeys(words)
+        if word not in known
+        and word[0] != "#"
+        and not (len(word) > _STEM and word[:_STEM] in stems)
+    ]
+
+
+def _opposite(one: Symbols, other: Symbols, ours: list[str], theirs: list[str]) -> bool:
+    return bool(
+        opposites(frozenset(ours), frozenset(theirs))
+        or opposites(one.function - other.function, other.function - one.function)
+    )
+
+
+def _literals(one: Symbols, other: Symbols) -> bool:
+    return any(text not in other.text and text not in other.folded for text in one.literals)

@@ -1,0 +1,79 @@
+"""What a policy learns from: fresh answers, compared with what would have been served."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+from stemma.errors import UsageError
+
+__all__ = ["Judgement", "Learns", "Trial", "must_agree"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Trial:
+    """A candidate that was not served, of which the fresh answer will tell whether it was right.
+
+    Args:
+        candidate: The id of the entry that stood best.
+        known: What the policy knew of it, in the policy's own numbers.
+        weight: How many requests like it this one stands for, 1 or more: 1 where every one like it
+            is computed afresh, 1 / ε where only a share ε is audited.
+    """
+
+    candidate: str
+    known: tuple[float, ...] = field(repr=False)
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Judgement:
+    """Whether a candidate's answer would have been right.
+
+    Args:
+        trial: What is judged.
+        right: Whether it would have answered rightly.
+        by: Who said so: `equal`, `value`, `calls`, `similarity`, `guard:…`, the name of a judge, or
+            who reported it.
+    """
+
+    trial: Trial
+    right: bool
+    by: str = ""
+
+
+@runtime_checkable
+class Learns(Protocol):
+    """A policy whose decisions follow from judgements, and whose state can be kept."""
+
+    def learn(self, judgement: Judgement) -> None:
+        """Take a judgement in. Later decisions follow from it, never earlier ones."""
+        ...
+
+    def record(self) -> dict[str, Any]:
+        """The state, as plain JSON values."""
+        ...
+
+    def restore(self, record: Mapping[str, Any]) -> None:
+        """Go on from a state that `record` gave.
+
+        Raises:
+            UsageError: It is no such state, or was made with another policy, embedder or verifier.
+        """
+        ...
+
+
+def must_agree(record: object, identity: Mapping[str, Any]) -> None:
+    """Check that a state is of the policy that wants to go on from it.
+
+    Raises:
+        UsageError: It is of another policy, embedder or verifier, or is no state at all.
+    """
+    for name, own in identity.items():
+        found = record.get(name) if isinstance(record, Mapping) else None
+        if found != own:
+            raise UsageError(
+                f"this state of a policy is of {name} {found!r}, not {own!r}: what was learnt "
+                "belongs to the embedder and verifier it was learnt with"
+            )

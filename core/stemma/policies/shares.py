@@ -1,0 +1,34 @@
+"""Shares that a user names: an allowed error, a share of audits."""
+
+from __future__ import annotations
+
+import numbers
+
+from stemma.errors import UsageError
+
+__all__ = ["MOST_ERROR", "error_bound", "share"]
+
+MOST_ERROR = 0.5
+"""A bound above this asks for nothing."""
+
+
+def share(name: str, value: object, most: float = 1.0) -> float:
+    """A share as a number.
+
+    Raises:
+        UsageError: It is not a number from 0 to `most`.
+    """
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise UsageError(f"{name} must be a share from 0 to {most:g}, not {value!r}")
+    if not 0.0 <= float(value) <= most:
+        raise UsageError(f"{name} must be a share from 0 to {most:g}, not {float(value)}")
+    return float(value)
+
+
+def error_bound(value: object) -> float:
+    """A bound on the share of wrong answers, 0 (exact hits only) to `MOST_ERROR`.
+
+    Raises:
+        UsageError: It is out of that range.
+    """
+    return share("max_error", value, MOST_ERROR)

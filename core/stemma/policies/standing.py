@@ -1,0 +1,99 @@
+"""How a candidate stands among its neighbours: what a policy weighs beside the two texts. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from stemma.policies.features import nearness
+from stemma.policies.threshold import Candidate
+
+__all__ = ["KNOWN", "LOWEST", "NEAR", "Standing", "known", "standings"]
+
+KNOWN = (
+    "constant",
+    "verified",
+    "nearness",
+    "ahead",
+    "apart",
+    "agreeing",
+    "company",
+    "verified_near",
+    "clear",
+)
+"""What is known of a candidate, in the order in which `known` gives it."""
+
+_FAR = 2.0
+"""Where the margins end."""
+
+LOWEST = -6.0
+"""Where the verifier's log-odds end: below, nothing else can make up for them."""
+
+_CROWD = 8
+"""From so many neighbours on, the last of them says how near what was not seen may be."""
+
+_UNSEEN = nearness(0.3)
+
+NEAR = nearness(0.8)
+"""From here on a text to which no guard objects may be taken for the same, with MiniLM."""
+
+
+class Standing(NamedTuple):
+    """A candidate among its neighbours.
+
+    Args:
+        nearness: See `stemma.policies.features.nearness`.
+        ahead: Its nearness less that of the nearest other candidate, −2 to 2.
+        apart: Its nearness less that of the nearest with another answer, −2 to 2.
+        agreeing: The share of the other candidates that have its answer, 0 to 1.
+        company: The logarithm of 1 and their number.
+    """
+
+    nearness: float
+    ahead: float
+    apart: float
+    agreeing: float
+    company: float
+
+
+def standings(ranked: Sequence[Candidate]) -> list[Standing]:
+    """How each stands among all; they are given nearest first."""
+    near = [nearness(one.similarity) for one in ranked]
+    answers = [one.answer or one.id for one in ranked]
+    unseen = near[-1] if len(near) >= _CROWD else _UNSEEN
+    number = Counter(answers)
+    other = next((at for at, answer in enumerate(answers) if answer != answers[0]), None)
+    found = []
+    for at, (own, answer) in enumerate(zip(near, answers, strict=True)):
+        rival = near[0] if at else near[1] if len(near) > 1 else unseen
+        against = near[0] if answer != answers[0] else unseen if other is None else near[other]
+        same = number[answer] - 1
+        found.append(
+            Standing(
+                own,
+                _margin(own - rival),
+                _margin(own - against),
+                same / max(len(near) - 1, 1),
+                math.log1p(same),
+            )
+        )
+    return found
+
+
+def known(score: float, standing: Standing, *, clear: bool) -> tuple[float, ...]:
+    """The values of `KNOWN` for a candidate.
+
+    Args:
+        score: The log-odds that a verifier gave it.
+        standing: How it stands.
+        clear: Whether no guard objects to it; it is `clear` if it is also `NEAR`.
+    """
+    score = max(score, LOWEST)
+    near = clear and standing.nearness >= NEAR
+    return (1.0, score, *standing, score * standing.nearness, float(near))
+
+
+def _margin(value: float) -> float:
+    return max(-_FAR, min(_FAR, value))

@@ -1,0 +1,200 @@
+"""The policy that learns: a calibrated score, audits, and a budget of wrong hits."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from stemma.errors import UsageError
+from stemma.policies.evidence import Evidence
+from stemma.policies.guards import guard
+from stemma.policies.learning import Judgement, Trial, must_agree
+from stemma.policies.shares import error_bound, share
+from stemma.policies.standing import Standing, known, standings
+from stemma.policies.threshold import Accepted, Candidate, Decision, nearest_first
+from stemma.policies.verifier import FeatureVerifier, Verified, Verifier, shipped
+
+__all__ = ["VerifiedPolicy"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Stood:
+    """A candidate that was verified.
+
+    Args:
+        candidate: Which.
+        said: What the verifier says of it.
+        known: See `stemma.policies.standing.KNOWN`.
+        score: The log-odds that its answer is right, as learnt so far.
+    """
+
+    candidate: Candidate
+    said: Verified
+    known: tuple[float, ...]
+    score: float
+
+
+class VerifiedPolicy:
+    """Serves the candidate that stands best, where few enough such hits were found wrong.
+
+    In the long run, of the requests that reach this decision (exact hits do not), at most the share
+    `max_error` is answered wrongly; that holds for traffic whose answers are judged as it judges
+    them, and on average over such traffic. Every fresh answer to be judged makes it surer; some
+    would-be hits are computed afresh for that (`audit`).
+
+    Before anything is known of the traffic, what is near enough and clear of every guard is served,
+    if the embedder is the one that `NEAR` was measured with. Judgements on it count against the
+    budget first, and end this warm start where they contradict it.
+
+    Args:
+        max_error: The share, 0 to 0.5. 0 serves nothing by meaning.
+        embedder: The revision of the embedder whose similarities are decided on.
+        verifier: What compares the texts; by default the one whose weights come with the package.
+        audits: The share of would-be hits that is computed afresh in the long run, above 0; at
+            first it is higher, see `audit_share` in
+            `stemma.policies.budget`.
+        seed: Of the choice of audits; by default another one each time.
+
+    Raises:
+        UsageError: An argument is out of its range.
+    """
+
+    name = "verified"
+    depth = 16
+    floor = 0.4
+
+    def __init__(
+        self,
+        max_error: float = 0.02,
+        *,
+        embedder: str = "",
+        verifier: Verifier | None = None,
+        audits: float = 0.05,
+        seed: int | None = None,
+    ) -> None:
+        self.max_error = error_bound(max_error)
+        if share("audits", audits) == 0:
+            raise UsageError("audits must be above 0: without any, nothing bounds the error")
+        self.embedder = embedder
+        record = shipped()
+        self._verifier = FeatureVerifier.read(record) if verifier is None else verifier
+        self._evidence = Evidence(
+            prior=record["standing"],
+            bound=self.max_error,
+            audits=float(audits),
+            warm=embedder == record["embedder"],
+        )
+        self._random = random.Random(seed)  # noqa: S311 - no secret
+
+    def __repr__(self) -> str:
+        return f"VerifiedPolicy(max_error={self.max_error:g}, judged={len(self._evidence)})"
+
+    def decide(self, asked: str, candidates: Sequence[Candidate]) -> Decision:
+        """See `Policy.decide`; the surest first."""
+        evidence = self._evidence
+        evidence.count()
+        ranked = nearest_first(candidates)[: self.depth]
+        if not ranked:
+            return Decision(reason="cold")
+        if self.max_error == 0:
+            return _refused(ranked[0], "below_threshold", "no error is allowed")
+        stood = self._verified(asked, ranked)
+        open_ = [one for one in stood if not one.said.refused]
+        if not open_:
+            return _refused(ranked[0], stood[0].said.refused, "the texts differ there")
+        best = open_[0]
+        if not evidence.allows(best.known, best.score):
+            return self._declined(ranked[0], stood[0], best)
+        audited = evidence.audits(best.known)
+        if self._random.random() < audited:
+            trial = Trial(candidate=best.candidate.id, known=best.known, weight=1.0 / audited)
+            return _refused(best.candidate, "audit", "", trial)
+        accepted = tuple(_accepted(one) for one in open_ if evidence.allows(one.known, one.score))
+        return Decision(accepted, "", ranked[0].id, ranked[0].similarity)
+
+    def learn(self, judgement: Judgement) -> None:
+        """See `Learns.learn`."""
+        self._evidence.add(judgement)
+
+    def record(self) -> dict[str, Any]:
+        """See `Learns.record`."""
+        return {**self._identity(), **self._evidence.record()}
+
+    def restore(self, record: Mapping[str, Any]) -> None:
+        """See `Learns.restore`."""
+        must_agree(record, self._identity())
+        self._evidence.restore(record)
+
+    def _identity(self) -> dict[str, Any]:
+        return {
+            "policy": self.name,
+            "version": 1,
+            "embedder": self.embedder,
+            "verifier": self._verifier.revision,
+        }
+
+    def _verified(self, asked: str, ranked: Sequence[Candidate]) -> list[_Stood]:
+        """Those that may be the best, best first: what cannot overtake is not verified."""
+        evidence, verifier = self._evidence, self._verifier
+        reach = sorted(
+            (
+                (evidence.most(verifier.ceiling(one.similarity), standing), one, standing)
+                for one, standing in zip(ranked, standings(ranked), strict=True)
+            ),
+            key=lambda reached: -reached[0],
+        )
+        found: list[_Stood] = []
+        best = -math.inf
+        for most, candidate, standing in reach:
+            if most <= best or len(found) == _REACH:
+                break
+            if found and not evidence.may_allow(most, standing):
+                continue
+            found.append(self._stood(asked, candidate, standing))
+            if not found[-1].said.refused:
+                best = max(best, found[-1].score)
+        return sorted(found, key=lambda one: -one.score)
+
+    def _stood(self, asked: str, candidate: Candidate, standing: Standing) -> _Stood:
+        said = self._verifier.verify(asked, candidate)
+        clear = not said.refused and guard(asked, candidate.focus) is None
+        row = known(said.score, standing, clear=clear)
+        return _Stood(candidate, said, row, self._evidence.score(row))
+
+    def _declined(self, nearest: Candidate, first: _Stood, best: _Stood) -> Decision:
+        """A refusal, with the guard's reason where it was the difference that made it."""
+        trial = Trial(candidate=best.candidate.id, known=best.known)
+        blamed = first if first.candidate is nearest else best
+        if blamed.said.refused:
+            return _refused(nearest, blamed.said.refused, "the texts differ there", trial)
+        chance = _chance(best.score)
+        detail = f"{chance:.0%} likely to be right, too little for an error of {self.max_error:g}"
+        without = known(
+            self._verifier.ceiling(blamed.candidate.similarity),
+            Standing(*blamed.known[2:7]),
+            clear=True,
+        )
+        if blamed.said.against and self._evidence.allows(without, self._evidence.score(without)):
+            return _refused(nearest, blamed.said.against, detail, trial)
+        return _refused(nearest, "below_threshold", detail, trial)
+
+
+def _refused(nearest: Candidate, reason: str, detail: str, trial: Trial | None = None) -> Decision:
+    return Decision((), reason, nearest.id, nearest.similarity, detail, trial)
+
+
+def _accepted(one: _Stood) -> Accepted:
+    similarity, chance = one.candidate.similarity, _chance(one.score)
+    why = f"similarity {similarity:.3f}, the texts agree, and {chance:.1%} of such hits are right"
+    return Accepted(one.candidate.id, similarity, chance, why)
+
+
+def _chance(score: float) -> float:
+    return 1.0 / (1.0 + math.exp(-max(min(score, 30.0), -30.0)))
+
+
+_REACH = 4
+"""How many candidates are verified at most: those that the rest of what is known puts first."""

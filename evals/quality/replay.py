@@ -1,0 +1,179 @@
+"""A stream of requests put to a policy: what a cache does, over vectors that are known.
+
+As the engine does: the exact key, then the nearest sixteen, the decision, and where nothing is
+served a fresh answer, which is judged against what was or would have been served, and stored.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from evals.quality.texts import Request
+from stemma.entry import Vector
+from stemma.policies.learning import Judgement, Learns
+from stemma.policies.threshold import Candidate, Policy
+
+__all__ = ["Comparer", "Outcome", "Replayed", "gold", "noisy", "replay"]
+
+Comparer = Callable[[str, str], bool]
+"""Whether the answers of two groups are the same."""
+
+OTHERS = 3
+"""With how many other answers among the neighbours a fresh one is compared to know its like."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one request: `exact`, `semantic` or `miss`, and whether it was wrong."""
+
+    kind: str
+    wrong: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Replayed:
+    """A stream after its end.
+
+    Args:
+        outcomes: Of each request, in order.
+        reusable: Of each request, whether its answer had been given before.
+        entries: How many were stored for meaning.
+        microseconds: Of each semantic decision.
+    """
+
+    outcomes: Sequence[Outcome] = field(repr=False)
+    reusable: Sequence[bool] = field(repr=False)
+    entries: int
+    microseconds: Sequence[float] = field(repr=False)
+
+
+def gold(one: str, other: str) -> bool:
+    """The groups are the truth."""
+    return one == other
+
+
+def noisy(share: float, seed: int) -> Comparer:
+    """A comparer of whose judgements a share is wrong."""
+    chosen = random.Random(seed)
+    return lambda one, other: (one == other) is not (chosen.random() < share)
+
+
+class _Stored:
+    """The entries that are searched, with their vectors."""
+
+    def __init__(self, size: int, dimensions: int) -> None:
+        self.requests: list[Request] = []
+        self.answers: list[str] = []
+        self._rows = np.empty((size, dimensions), dtype=np.float32)
+
+    def add(self, request: Request, vector: Vector, answer: str) -> None:
+        self._rows[len(self.requests)] = vector
+        self.requests.append(request)
+        self.answers.append(answer)
+
+    def nearest(self, vector: Vector, depth: int, floor: float) -> list[Candidate]:
+        near = self._rows[: len(self.requests)] @ vector
+        if len(near) > depth:
+            chosen = np.argpartition(-near, depth)[:depth]
+            chosen = chosen[np.argsort(-near[chosen])]
+        else:
+            chosen = np.argsort(-near)
+        return [
+            Candidate(str(at), self.requests[at].text, min(1.0, float(near[at])), self.answers[at])
+            for at in chosen.tolist()
+            if near[at] >= floor
+        ]
+
+    def like(self, request: Request, candidates: Sequence[Candidate], same: Comparer) -> str | None:
+        """The nearest of a few answers that a fresh one agrees with."""
+        groups = {one.answer: self.requests[int(one.id)].group for one in reversed(candidates)}
+        answers = list(dict.fromkeys(one.answer for one in candidates))
+        return next((one for one in answers[:OTHERS] if same(groups[one], request.group)), None)
+
+
+class _Replay:
+    """The cache as the stream finds it."""
+
+    def __init__(
+        self,
+        size: int,
+        at: Mapping[str, Vector],
+        policy: Policy | None,
+        same: Comparer,
+        sparse: bool,
+    ) -> None:
+        self.stored = _Stored(size, len(next(iter(at.values()))))
+        self.exact: dict[tuple[str, str], str] = {}
+        self.taken: list[float] = []
+        self._at, self._policy, self._same, self._sparse = at, policy, same, sparse
+
+    def ask(self, request: Request) -> Outcome:
+        """What becomes of a request."""
+        known = self.exact.get((request.tenant, request.text))
+        if known is not None:
+            return Outcome("exact", known != request.group)
+        if self._policy is not None:
+            served = self._decided(request, self._policy)
+            if served is not None:
+                return Outcome("semantic", served != request.group)
+        self.exact[request.tenant, request.text] = request.group
+        return Outcome("miss")
+
+    def _decided(self, request: Request, policy: Policy) -> str | None:
+        """The group of what is served; what was not is judged by the fresh answer, and stored."""
+        vector, stored = self._at[request.text], self.stored
+        candidates = stored.nearest(vector, policy.depth, policy.floor)
+        began = time.perf_counter()
+        decision = policy.decide(request.text, candidates)
+        self.taken.append((time.perf_counter() - began) * 1e6)
+        if decision.accepted:
+            return stored.requests[int(decision.accepted[0].id)].group
+        agrees, answer = False, f"{len(self.exact)}"
+        if isinstance(policy, Learns) and decision.trial is not None:
+            tried = int(decision.trial.candidate)
+            agrees = self._same(stored.requests[tried].group, request.group)
+            policy.learn(Judgement(trial=decision.trial, right=agrees, by="eval"))
+            like = stored.answers[tried] if agrees else None
+            answer = like or stored.like(request, candidates, self._same) or answer
+        if not (self._sparse and agrees):
+            stored.add(request, vector, answer)
+        return None
+
+
+def replay(
+    requests: Sequence[Request],
+    at: Mapping[str, Vector],
+    policy: Policy | None,
+    *,
+    same: Comparer = gold,
+    sparse: bool = False,
+) -> Replayed:
+    """Put a stream to a policy, starting empty.
+
+    Args:
+        requests: In this order.
+        at: The texts' vectors.
+        policy: Decides and learns; `None`: exact hits only.
+        same: The comparer.
+        sparse: Whether a fresh answer that agrees with its neighbour's is not stored for meaning,
+            as published for vCache.
+    """
+    cache = _Replay(len(requests), at, policy, same, sparse)
+    given: set[str] = set()
+    outcomes: list[Outcome] = []
+    reusable: list[bool] = []
+    for request in requests:
+        reusable.append(request.group in given)
+        given.add(request.group)
+        outcomes.append(cache.ask(request))
+    return Replayed(
+        outcomes=outcomes,
+        reusable=reusable,
+        entries=len(cache.exact if policy is None else cache.stored.requests),
+        microseconds=cache.taken,
+    )

@@ -1,0 +1,1 @@
+"""Experiments to read and to run: `python -m notebooks` executes them anew."""

@@ -1,0 +1,172 @@
+"""Policies that learn are told whether what they tried would have been right."""
+
+import pytest
+
+import stemma
+from stemma.policies.learning import Judgement, Trial
+from stemma.policies.same_answer import SameAnswer
+from stemma.policies.strict import StrictPolicy
+from stemma.policies.threshold import Decision, ThresholdPolicy
+from stemma.policies.verified import VerifiedPolicy
+
+QUESTION, AGAIN = "How do I cancel my order?", "How can I cancel my order?"
+
+
+class Tries:
+    """Serves nothing, and wants to know of the nearest whether it would have been right."""
+
+    name, depth, floor = "tries", 8, 0.0
+
+    def __init__(self):
+        self.told: list[Judgement] = []
+        self.seen = []
+
+    def decide(self, asked, candidates):
+        self.seen.append([(one.focus, one.answer) for one in candidates])
+        if not candidates:
+            return Decision(reason="cold")
+        nearest = max(candidates, key=lambda one: one.similarity)
+        trial = Trial(candidate=nearest.id, known=(nearest.similarity,))
+        return Decision((), "audit", nearest.id, nearest.similarity, "", trial)
+
+    def learn(self, judgement):
+        self.told.append(judgement)
+
+    def record(self):
+        return {}
+
+    def restore(self, record):
+        pass
+
+
+@pytest.fixture
+def policy():
+    return Tries()
+
+
+@pytest.fixture
+def cache(url, policy):
+    with stemma.open(url, tenant="me", embedder="hashing", policy=policy) as opened:
+        yield opened
+
+
+def ask(cache, do, question, answer):
+    return do(cache.answers.get_or_compute, question, lambda: answer)
+
+
+@pytest.mark.parametrize(
+    ("fresh", "right", "by"),
+    [
+        ("Under Orders, press Cancel.", True, "equal"),
+        ("Under  Orders, press Cancel. ", True, "equal"),
+        ("Within 14 days.", False, "guard:number"),
+        ("The weather is fine in Lisbon", False, "similarity"),
+    ],
+)
+def test_a_fresh_answer_tells_whether_the_one_tried_was_right(  # noqa: PLR0917 - fixtures
+    cache, do, policy, fresh, right, by
+):
+    events = []
+    cache.listen(lambda event: events.append(event) if event.kind == "judgement" else None)
+    stored = "Under Orders, press Cancel." if by != "guard:number" else "Within 30 days."
+    first = ask(cache, do, QUESTION, stored)
+    assert policy.told == []
+    served = ask(cache, do, AGAIN, fresh)
+    assert (served.outcome.reason, served.value) == ("audit", fresh)
+    (judgement,) = policy.told
+    assert (judgement.right, judgement.by) == (right, by)
+    assert judgement.trial.candidate == first.stored.entry.id
+    (event,) = events
+    assert (event.outcome, event.detail) == ("right" if right else "wrong", by)
+
+
+def test_candidates_say_who_gave_the_same_answer(cache, do, policy):
+    for question, answer in ((QUESTION, "Yes."), (AGAIN, "Yes."), ("May I cancel?", "No.")):
+        ask(cache, do, question, answer)
+    ask(cache, do, "Can I cancel my order?", "Yes.")
+    answers = dict(policy.seen[-1])
+    assert answers[QUESTION] == answers[AGAIN] != answers["May I cancel?"]
+
+
+def test_where_nobody_can_say_nothing_is_learnt(cache, do, policy):
+    ask(cache, do, QUESTION, {"pages": 3})
+    ask(cache, do, AGAIN, {"pages": 4})
+    ask(cache, do, "Can I cancel my order?", "")
+    assert policy.told == []
+
+
+def test_an_entry_that_is_gone_teaches_nothing(cache, do, policy):
+    first = ask(cache, do, QUESTION, "Yes.")
+    miss = do(cache.answers.lookup, AGAIN)
+    cache.recall(entry=first.stored.entry.id)
+    do(cache.answers.put, miss.ticket, "Yes.")
+    assert policy.told == []
+
+
+def test_a_put_by_ticket_is_judged_as_well(cache, do, policy):
+    ask(cache, do, QUESTION, "Yes.")
+    miss = do(cache.answers.lookup, AGAIN)
+    do(cache.answers.put, miss.ticket, "Yes.")
+    assert [one.right for one in policy.told] == [True]
+
+
+def test_trouble_in_judging_is_not_the_callers(url, do, policy):
+    def judge(one, other):
+        raise OSError("the judge does not answer")
+
+    same = SameAnswer(same=1.0, other=0.0, judge=judge)
+    with stemma.open(
+        url, tenant="me", embedder="hashing", policy=policy, same_answer=same
+    ) as cache:
+        ask(cache, do, QUESTION, "Under Orders, press Cancel.")
+        assert ask(cache, do, AGAIN, "Under Orders, click Cancel.").stored
+    assert policy.told == []
+
+
+def test_policies_have_names():
+    for name, kind in (
+        ("threshold", ThresholdPolicy),
+        ("verified", VerifiedPolicy),
+        ("verified-strict", StrictPolicy),
+    ):
+        with stemma.open(embedder="hashing", policy=name) as cache:
+            assert type(cache.engine.parts.policy) is kind
+    with stemma.open(embedder="hashing", policy="verified", max_error=0.05) as cache:
+        policy = cache.engine.parts.policy
+        assert policy.max_error == 0.05
+        assert policy.embedder == cache.engine.parts.embedder.revision
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"policy": "unknown"},
+        {"policy": "verified", "max_error": 0.6},
+        {"policy": "verified", "max_error": -0.1},
+        {"policy": "threshold", "max_error": 0.1},
+        {"max_error": 0.1},
+        {"policy": "verified", "threshold": 0.9},
+        {"same_answer": "equal"},
+        {"policy": 3},
+    ],
+)
+def test_wrong_arguments_are_refused(arguments):
+    with pytest.raises(stemma.UsageError):
+        stemma.open(embedder="hashing", **arguments)
+
+
+@pytest.mark.real
+def test_with_the_local_model_sure_hits_are_served_from_the_start(do):
+    """All but those that are audited."""
+    with stemma.open(tenant="me", embedder="local", policy="verified") as cache:
+        answer = "Under Orders, press Cancel."
+        ask(cache, do, QUESTION, answer)
+        ways = (
+            "How can I cancel my order?",
+            "How do I cancel my order",
+            "how do I cancel my order?",
+        )
+        outcomes = [ask(cache, do, way + " " * n, answer).outcome for way in ways for n in range(8)]
+        assert {one.tier for one in outcomes if one.hit} >= {"semantic"}
+        assert {one.reason for one in outcomes if not one.hit} <= {"audit"}
+        assert not ask(cache, do, "How can I cancel 2 of my orders?", "Twice.").outcome.hit
