@@ -97,7 +97,8 @@ class Contexts:
 
     def _vectors(self, texts: Sequence[str]) -> Steps[Matrix]:
         """The vectors of some texts, in their order; what is not known is embedded in one go."""
-        known = {text: self._known[text] for text in texts if text in self._known}
+        remembered = ((text, self._known.get(text)) for text in texts)
+        known = {text: vector for text, vector in remembered if vector is not None}
         missing = [text for text in dict.fromkeys(texts) if text not in known]
         if missing:
             matrix = yield Ask(self._parts.embedder, "embed", (missing,))

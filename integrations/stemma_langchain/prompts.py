@@ -40,6 +40,7 @@ Besides them: ids of content blocks, and the tool call ids, which are numbered i
 
 _SPOKEN = frozenset({"HumanMessage", "HumanMessageChunk", "AIMessage", "AIMessageChunk"})
 _SYSTEM = frozenset({"SystemMessage", "SystemMessageChunk"})
+_ROLES = ("system", "developer")
 
 _MESSAGES = '[{"lc"'
 
@@ -97,7 +98,9 @@ class Turns:
         sweep = Sweep(cleaning)
         self._text = sweep.text(prompt) if items is None else prompt
         for kind, message in zip(self._kinds, messages or (), strict=True):
-            _sweep(sweep, kind, message)
+            system = kind in _SYSTEM or message.get("role") in _ROLES
+            if "content" in message:
+                message["content"] = sweep.said(message["content"], system=system)
         self.left_out: tuple[LeftOut, ...] = sweep.left_out
         plain = None if self.left_out else plain_prompt(prompt)
         if plain is None:  # written as LangChain would write it if there were no noise in it
@@ -202,24 +205,6 @@ def read_prompt(prompt: str, question: str | None, sources: Iterable[str] = ()) 
         sources: The texts of the chunks read in the run.
     """
     return Turns(prompt).read(question, sources)
-
-
-def _sweep(sweep: Sweep, kind: str, message: dict[str, Any]) -> None:
-    """Leave out of a message's text what does not shape the reply."""
-    system = kind in _SYSTEM or message.get("role") in ("system", "developer")
-    content = message.get("content")
-    if type(content) is str:
-        message["content"] = sweep.text(content, system=system)
-    elif type(content) is list:
-        message["content"] = [_swept(sweep, block, system=system) for block in content]
-
-
-def _swept(sweep: Sweep, block: Any, *, system: bool) -> Any:
-    if type(block) is str:
-        return sweep.text(block, system=system)
-    if type(block) is dict and type(block.get("text")) is str:
-        return {**block, "text": sweep.text(block["text"], system=system)}
-    return block
 
 
 def _items(prompt: str) -> list[dict[str, Any]] | None:

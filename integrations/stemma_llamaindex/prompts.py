@@ -57,7 +57,10 @@ def read_messages(
         cleaning: What does not shape the reply, and is left out of all this.
     """
     sweep = Sweep(cleaning)
-    turns = [_swept(sweep, turn) for turn in turns_of(messages)]
+    turns = [
+        {**turn, "said": sweep.said(turn["said"], system=turn["role"] in _SYSTEM)}
+        for turn in turns_of(messages)
+    ]
     texts = tuple(text for one in messages if (text := one.content))
     whole = _whole(turns)
     start, focus, end = "", None, ""
@@ -113,19 +116,6 @@ def conversation(turns: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]],
         else:
             rest.append(turn)
     return rest, tuple(before)
-
-
-def _swept(sweep: Sweep, turn: dict[str, Any]) -> dict[str, Any]:
-    said, system = turn["said"], turn["role"] in _SYSTEM
-    if type(said) is str:
-        return {**turn, "said": sweep.text(said, system=system)}
-    blocks = [
-        {**block, "text": sweep.text(block["text"], system=system)}
-        if type(block) is dict and type(block.get("text")) is str
-        else block
-        for block in said
-    ]
-    return {**turn, "said": blocks}
 
 
 def _whole(prompt: Any) -> bytes | None:

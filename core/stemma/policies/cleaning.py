@@ -186,6 +186,21 @@ class Sweep:
             self._found.setdefault(name, []).append(part)
         return left
 
+    def said(self, content: Any, *, system: bool = False) -> Any:
+        """What a message says, cleaned: a text, or the texts among its blocks."""
+        if type(content) is str:
+            return self.text(content, system=system)
+        if type(content) is not list:
+            return content
+        return [self._block(block, system=system) for block in content]
+
+    def _block(self, block: Any, *, system: bool) -> Any:
+        if type(block) is str:
+            return self.text(block, system=system)
+        if type(block) is dict and type(block.get("text")) is str:
+            return {**block, "text": self.text(block["text"], system=system)}
+        return block
+
     def value(self, value: Any) -> Any:
         """A value with every text in it cleaned; what is no text stays as it is.
 
