@@ -81,12 +81,10 @@ class Described:
     Args:
         value: The values.
         model: The name of the one model in it; empty where there are several, or none with a name.
-        indexes: The identities of the indexes in it that no cached retriever stands before.
     """
 
     value: Any = field(repr=False)
     model: str
-    indexes: tuple[str, ...] = ()
 
 
 class RemembersConversations:

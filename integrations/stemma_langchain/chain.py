@@ -36,7 +36,12 @@ from stemma import (
 )
 from stemma.policies.cleaning import checked
 from stemma_langchain.codec import CODEC
-from stemma_langchain.fingerprint import Described, describe, describe_chain
+from stemma_langchain.fingerprint import (
+    Described,
+    describe,
+    describe_chain,
+    store_identities,
+)
 from stemma_langchain.inputs import Question, configured, read_input
 from stemma_langchain.outputs import as_chunk, merged_input, replaces, whole
 from stemma_langchain.replies import mark, refused_output
@@ -351,7 +356,8 @@ class CachedChain(Runnable[Any, Any]):
         """
         reason = self._refusal(call, output)
         if reason is None and call.frame is not None:
-            for index in call.described.indexes:
+            # Only here: of a hit nobody need know them. What cannot be told has no ticket either.
+            for index in store_identities(self.chain):
                 call.frame.read_unstored(index, call.marks)
         return reason
 

@@ -22,10 +22,9 @@ cached chain, or give the class a `stemma_identity`.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
-from stemma import UnkeyableValue, digest
+from stemma import digest
 from stemma.describing import Described
 from stemma_langchain.describing import MODEL_NAMES, Walk, own_identity, place
 from stemma_langchain.kinds import NOISE, Watching
@@ -64,10 +63,7 @@ def describe_chain(chain: Any) -> Described:
     walk = Walk()
     value = walk.describe(chain)
     names = set(filter(None, map(_model_name, walk.models)))
-    indexes: tuple[str, ...] = ()
-    with suppress(UnkeyableValue):  # then the chain has no key either, which is told elsewhere
-        indexes = _identities(walk)
-    return Described(value, names.pop() if len(names) == 1 else "", indexes)
+    return Described(value, names.pop() if len(names) == 1 else "")
 
 
 def _model_name(model: Any) -> str:
@@ -122,10 +118,6 @@ def store_identities(thing: Any) -> tuple[str, ...]:
     """
     walk = Walk()
     walk.describe(thing)
-    return _identities(walk)
-
-
-def _identities(walk: Walk) -> tuple[str, ...]:
     derived = [_store_identity(store, said) for store, said in walk.stores]
     return tuple(dict.fromkeys([*derived, *walk.named]))
 
