@@ -11,10 +11,11 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from stemma.calibration import Calibration
 from stemma.effects import Ask, Steps
+from stemma.embedders.protocol import Matrix
 from stemma.entry import Entry, Vector
 from stemma.errors import CodecError
 from stemma.lookup import Lookup
@@ -41,6 +42,16 @@ _WHY = {
     "proven": "no document outside the list of a near query can be nearer to this one",
     "statistical": "hardly any document outside the list of a near query is nearer to this one",
 }
+
+
+class _Listed(NamedTuple):
+    """An entry's list that can serve other queries, and how similar its query is to this one."""
+
+    entry: Entry
+    ranking: Ranking
+    query: Vector
+    vectors: Matrix
+    similarity: float
 
 
 class Reusing:
@@ -83,11 +94,13 @@ class Reusing:
             return Miss(reason="cold", detail="the query has no vector"), None
         near = yield from self._looking.near(query, vector, DEPTH, NEAR)
         fetched, readable = yield from self._looking.readable(near, NEAR)
-        search.near = list(_lists(query, readable, vector))
-        if not search.near:
+        lists = list(_lists(query, readable, vector))
+        if not lists:
             return Miss(reason="cold"), vector
-        miss = Miss(reason="unproven", nearest=readable[0][0].id, similarity=readable[0][1])
-        for entry, ranking, found, similarity in self._found(query, readable, vector):
+        search.near = [one.ranking for one in lists]
+        miss = Miss(reason="unproven", nearest=lists[0].entry.id, similarity=lists[0].similarity)
+        for listed, found in self._found(query, lists, vector):
+            entry, ranking, similarity = listed.entry, listed.ranking, listed.similarity
             ticket = Ticket(
                 query=query,
                 sequence=fetched.sequence,
@@ -136,28 +149,24 @@ class Reusing:
             self.calibration.learn(query.scope.index, served, missed, weight=weight)
 
     def _found(
-        self, query: Query, readable: Sequence[tuple[Entry, float]], vector: Vector
-    ) -> Iterator[tuple[Entry, Ranking, Reuse, float]]:
+        self, query: Query, lists: Sequence[_Listed], vector: Vector
+    ) -> list[tuple[_Listed, Reuse]]:
         """The lists that may serve: the proven ones first, then those with the largest margin."""
         search = _search(query)
         search.factor = self.calibration.factor(query.scope.index)
         found = []
-        for ranking, (entry, _) in zip(search.near, readable, strict=True):
-            if ranking.query is None or ranking.vectors is None:
-                continue
-            similarity = float(ranking.query @ vector)
+        for one in lists:
             serving = reuse(
                 vector,
-                ranking.query,
-                ranking.vectors,
-                floor=ranking.floor,
+                one.query,
+                one.vectors,
+                floor=one.ranking.floor,
                 k=search.k,
                 factor=search.factor,
             )
             if serving is not None:
-                found.append((entry, ranking, serving, similarity))
-        found.sort(key=lambda one: (one[2].kind != "proven", -one[2].margin))
-        yield from found
+                found.append((one, serving))
+        return sorted(found, key=lambda one: (one[1].kind != "proven", -one[1].margin))
 
     def _documents(
         self, search: Search, ranking: Ranking, chosen: Sequence[int]
@@ -213,18 +222,17 @@ def _changed(entry: Entry, similarity: float) -> Miss:
     )
 
 
-def _lists(query: Query, readable: list[tuple[Entry, float]], vector: Vector) -> Iterator[Ranking]:
-    """The lists of entries that can serve other queries; the other entries are dropped."""
-    for one in list(readable):
+def _lists(
+    query: Query, readable: Sequence[tuple[Entry, float]], vector: Vector
+) -> Iterator[_Listed]:
+    """The lists of those of the entries that can serve other queries."""
+    for entry, _ in readable:
         try:
-            ranking = query.codec.decode(one[0].payload)
+            ranking = query.codec.decode(entry.payload)
         except CodecError:
-            readable.remove(one)
             continue
         if not isinstance(ranking, Ranking) or ranking.query is None or ranking.vectors is None:
-            readable.remove(one)
             continue
-        if ranking.query.shape != vector.shape:
-            readable.remove(one)
-            continue
-        yield ranking
+        if ranking.query.shape == vector.shape:
+            similarity = float(ranking.query @ vector)
+            yield _Listed(entry, ranking, ranking.query, ranking.vectors, similarity)
