@@ -168,7 +168,6 @@ def _store(walk: Walk, thing: VectorStore) -> Any:
 
 Walk.forms = (
     *FORMS,
-    (Watching, lambda walk, thing: walk.describe(thing.watched)),
     (VectorStore, _store),
     (Embeddings, lambda walk, thing: walk.embedding(thing)),
     (BaseMessage, _message),

@@ -10,6 +10,7 @@ from langchain_core.tools import BaseTool
 from pydantic import BaseModel
 
 from stemma.classes import declaring, top_package
+from stemma.describing import SameAs
 
 __all__ = [
     "LANGCHAIN",
@@ -41,6 +42,11 @@ class Watching:
     watched: Any
     stemma_index: str | None = None
     """The identity of the index, where it was named."""
+
+    @property
+    def stemma_identity(self) -> SameAs:
+        """It is taken for what it stands before."""
+        return SameAs(self.watched)
 
 
 LANGCHAIN = ("langchain", "langgraph")
