@@ -10,6 +10,7 @@ from typing import Protocol
 
 from stemma.codec import Codec
 from stemma.contexts import Contexts
+from stemma.deciding import Deciding
 from stemma.effects import Ask, Steps
 from stemma.entry import Entry, Vector
 from stemma.errors import CodecError, DamagedDatabase, UsageError
@@ -21,7 +22,7 @@ from stemma.outcome import Hit, Miss, Ticket
 from stemma.parts import Parts, kind_of
 from stemma.policies import context
 from stemma.policies.life import over
-from stemma.policies.threshold import Accepted, Candidate
+from stemma.policies.threshold import Accepted
 from stemma.query import Query
 from stemma.scope import Scope
 from stemma.stores.protocol import Fetched, Serving
@@ -56,6 +57,7 @@ class Lookup:
         self._proofs: OrderedDict[str, tuple[int, int, float | None]] = OrderedDict()
         self._quick = "get" in parts.store.quick
         self._contexts = Contexts(parts)
+        self._deciding = Deciding(parts)
 
     def at_once(self, key: str, scope: Scope, codec: Codec, frame: Frame | None) -> Hit | None:
         """The exact hit that needs nothing but one quick read of the store, or `None`.
@@ -189,13 +191,7 @@ class Lookup:
             readable = agreeing
         now = self._parts.clock.now()
         entries = {entry.id: entry for entry, _ in readable}
-        decision = policy.decide(
-            str(query.request.focus),
-            [
-                Candidate(one.id, str(one.focus), similarity, one.value)
-                for one, similarity in readable
-            ],
-        )
+        decision = yield from self._deciding.decide(query, readable)
         miss = Miss(
             reason=decision.reason,
             nearest=decision.nearest,
