@@ -192,6 +192,23 @@ class OverwritesCounters(MemoryStore):
         super().journal(servings, counts)
 
 
+class ForgetsWhatIsBarred(MemoryStore):
+    """Lifts the bars of an entry when it goes."""
+
+    def remove(self, ids):
+        with self._open() as shelves:
+            for one in ids:
+                shelves.bars.pop(one, None)
+        return super().remove(ids)
+
+
+class BelievesTheNeighbours(MemoryStore):
+    """Takes a report for one of its entry alone."""
+
+    def judge(self, judgement, near=()):
+        return super().judge(judgement)
+
+
 BROKEN: dict[type[MemoryStore], str] = {
     ForgetsWhatCame: "test_what_was_searched_before_documents_came_is_refused",
     ReplacesAnything: "test_an_entry_that_must_replace_another_replaces_only_that",
@@ -212,6 +229,8 @@ BROKEN: dict[type[MemoryStore], str] = {
     ProvesTooLong: "test_an_entry_is_proven_until_the_earliest_end",
     ConfusesNothings: "test_none_is_not_the_empty_text",
     OverwritesCounters: "test_counters_are_added_up",
+    ForgetsWhatIsBarred: "test_a_bar_holds_for_whatever_has_the_id",
+    BelievesTheNeighbours: "test_what_is_near_a_wrong_hit_is_doubted",
 }
 
 

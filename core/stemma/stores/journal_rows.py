@@ -8,7 +8,7 @@ from typing import Any
 from stemma.stores.protocol import Count, Judgement, Serving
 from stemma.stores.text import unescape
 
-__all__ = ["COUNTED", "JUDGED", "SERVED", "counted", "judged", "served"]
+__all__ = ["BARRED", "COUNTED", "JUDGED", "SERVED", "counted", "judged", "served"]
 
 COUNTED = "tenant, node, outcome, lookups, seconds, tokens"
 """The columns of a counter, in the order in which `counted` takes them."""
@@ -16,8 +16,11 @@ COUNTED = "tenant, node, outcome, lookups, seconds, tokens"
 SERVED = "entry, tenant, tier, similarity, at"
 """Those of a serving, for `served`."""
 
-JUDGED = "entry, value, verdict, by, confidence, at"
+JUDGED = "entry, value, verdict, by, confidence, at, question"
 """Those of a judgement, for `judged`."""
+
+BARRED = "CASE question WHEN entry THEN value ELSE question END"
+"""What a judgement bars: `Judgement.barred`."""
 
 
 def counted(rows: Iterable[Any]) -> tuple[Count, ...]:
@@ -60,6 +63,7 @@ def judged(rows: Iterable[Any]) -> tuple[Judgement, ...]:
             by=unescape(by),
             confidence=confidence,
             at=at,
+            question=unescape(question),
         )
-        for entry, value, verdict, by, confidence, at in rows
+        for entry, value, verdict, by, confidence, at, question in rows
     )

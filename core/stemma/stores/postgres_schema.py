@@ -126,6 +126,8 @@ _STEPS = (
     """ALTER TABLE meta ADD CONSTRAINT numbers_agree CHECK (
         0 <= epoch AND 0 <= recalled AND 0 <= forgotten
         AND greatest(epoch, recalled, forgotten) <= sequence)""",
+    # To version 3: a judgement says which question it is about; entries say what was judged.
+    """ALTER TABLE judgements ADD COLUMN question text COLLATE "C" NOT NULL DEFAULT ''""",
 )
 """What leads from each version of the tables to the next: statements, with `;` between them. New
 tables are those of version 1, with all steps taken."""

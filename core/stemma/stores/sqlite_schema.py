@@ -24,7 +24,7 @@ __all__ = [
 APPLICATION = 0x53544D41
 """`application_id` of our files: "STMA"."""
 
-VERSION = 2
+VERSION = 3
 """`user_version` of our files."""
 
 _RECALLS_BY = tuple(
@@ -34,6 +34,7 @@ _RECALLS_BY = tuple(
 
 STEPS: Mapping[int, Sequence[str]] = {
     1: ("ALTER TABLE meta ADD COLUMN began INTEGER NOT NULL DEFAULT 0", *_RECALLS_BY),
+    2: ("ALTER TABLE judgements ADD COLUMN question TEXT NOT NULL DEFAULT ''",),
 }
 """What makes of a version the next one."""
 
@@ -124,7 +125,8 @@ _TABLES = (
     """CREATE TABLE judgements (
         number INTEGER PRIMARY KEY,
         entry TEXT NOT NULL, value TEXT NOT NULL, verdict TEXT NOT NULL,
-        by TEXT NOT NULL, confidence REAL NOT NULL, at REAL NOT NULL
+        by TEXT NOT NULL, confidence REAL NOT NULL, at REAL NOT NULL,
+        question TEXT NOT NULL DEFAULT ''
     )""",
     "CREATE INDEX judgements_by_entry ON judgements (entry)",
     """CREATE TABLE servings (
