@@ -192,6 +192,23 @@ class OverwritesCounters(MemoryStore):
         super().journal(servings, counts)
 
 
+class LosesALesson(MemoryStore):
+    """Keeps the last of a batch."""
+
+    def learn(self, lessons):
+        super().learn(lessons[-1:])
+
+
+class TeachesEverybody(MemoryStore):
+    """Gives the lessons of all tenants."""
+
+    def lessons(self, tenant, node, *, after=0):
+        rooms = [
+            super(TeachesEverybody, self).lessons(*room, after=after) for room in self._lessons
+        ]
+        return tuple(one for lessons in rooms for one in lessons)
+
+
 BROKEN: dict[type[MemoryStore], str] = {
     ForgetsWhatCame: "test_what_was_searched_before_documents_came_is_refused",
     ReplacesAnything: "test_an_entry_that_must_replace_another_replaces_only_that",
@@ -212,6 +229,8 @@ BROKEN: dict[type[MemoryStore], str] = {
     ProvesTooLong: "test_an_entry_is_proven_until_the_earliest_end",
     ConfusesNothings: "test_none_is_not_the_empty_text",
     OverwritesCounters: "test_counters_are_added_up",
+    LosesALesson: "test_lessons_come_back_whole_and_in_order",
+    TeachesEverybody: "test_hostile_texts_learn_apart",
 }
 
 
