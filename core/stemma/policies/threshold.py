@@ -155,7 +155,7 @@ class ThresholdPolicy:
         for candidate in ranked:
             if not self._near(candidate.similarity):
                 break
-            objection = guard(asked, candidate.focus) if self.guards else None
+            objection = guard(asked, candidate.focus, candidate.similarity) if self.guards else None
             if objection is None:
                 accepted.append(self._accepted(candidate))
             elif candidate is nearest:

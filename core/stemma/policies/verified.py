@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from stemma.errors import UsageError
 from stemma.policies.evidence import Evidence
-from stemma.policies.guards import guard
+from stemma.policies.guards import guard, guarded
 from stemma.policies.learning import Judgement, Trial, must_agree
 from stemma.policies.shares import error_bound, share
 from stemma.policies.standing import Standing, known, standings
@@ -160,7 +160,10 @@ class VerifiedPolicy:
 
     def _stood(self, asked: str, candidate: Candidate, standing: Standing) -> _Stood:
         said = self._verifier.verify(asked, candidate)
-        clear = not said.refused and guard(asked, candidate.focus) is None
+        objection = guard(asked, candidate.focus, candidate.similarity)
+        if objection is not None and not guarded(asked, candidate.focus):
+            said = replace(said, refused=said.refused or objection.reason)
+        clear = not said.refused and objection is None
         row = known(said.score, standing, clear=clear)
         return _Stood(candidate, said, row, self._evidence.score(row))
 
