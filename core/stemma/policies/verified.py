@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from stemma.errors import UsageError
 from stemma.policies.evidence import Evidence
-from stemma.policies.guards import guard
+from stemma.policies.guards import guard, guarded
 from stemma.policies.learning import Judgement, Trial, must_agree
 from stemma.policies.shares import error_bound, share
 from stemma.policies.standing import NEAR, Standing, known, standings
@@ -179,7 +179,13 @@ class VerifiedPolicy:
     def _stood(self, asked: str, candidate: Candidate, standing: Standing) -> _Stood:
         said = self._verifier.verify(asked, candidate)
         near = standing.nearness >= NEAR and not said.refused
-        clear = near and guard(asked, candidate.focus) is None
+        known_language = guarded(asked, candidate.focus)
+        objection = None
+        if near or not known_language:
+            objection = guard(asked, candidate.focus, candidate.similarity)
+        if objection is not None and not known_language:
+            said = replace(said, refused=said.refused or objection.reason)
+        clear = near and objection is None
         row = known(said.score, standing, clear=clear)
         return _Stood(candidate, said, row, self._evidence.score(row))
 
