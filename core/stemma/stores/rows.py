@@ -225,7 +225,7 @@ _NO_REST: _Rest = ((), (), UNJUDGED, None)
 
 def _unpack_rest(line: str) -> _Rest:
     before, left, *more = json.loads(line)
-    judged, walk = more if more else (None, None)
+    judged, walk = more or (None, None)
     left_out = tuple(
         LeftOut(name=unescape(name), count=int(count), texts=tuple(map(unescape, texts)))
         for name, count, texts in left
