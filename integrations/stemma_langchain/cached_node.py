@@ -7,6 +7,8 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from langgraph.types import Send
+
 from stemma import Asked, Cache, Cost, Frame, Hit, Served, Ticket, UsageError
 from stemma.nodes.hop import hop
 from stemma_langchain.fingerprint import describe
@@ -165,8 +167,12 @@ class _Call(NamedTuple):
             reason = refused_output(result)
         if reason is not None:
             return reason
-        reasons = (refused_part(part, self.ids) for part in inner_parts(result))
-        return next(filter(None, reasons), None)
+        for part in inner_parts(result):
+            if isinstance(part, Send):
+                return "where the graph goes is not stored"
+            if (reason := refused_part(part, self.ids)) is not None:
+                return reason
+        return None
 
     def cost(self, ticket: Ticket) -> Cost:
         seconds = self.cache.engine.parts.clock.monotonic() - ticket.started

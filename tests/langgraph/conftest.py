@@ -1,9 +1,11 @@
 """Graphs whose nodes note each call, and a cache whose events are kept."""
 
+import itertools
 import operator
 from typing import Annotated, TypedDict
 
 import pytest
+from langchain_core.language_models import GenericFakeChatModel
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import CachePolicy
 
@@ -66,3 +68,13 @@ def named(tenant):
 @pytest.fixture(scope="session")
 def of():
     return named
+
+
+@pytest.fixture(scope="session")
+def scripted_reply():
+    """A chat model that gives one reply."""
+
+    def make(reply):
+        return GenericFakeChatModel(messages=itertools.repeat(reply))
+
+    return make
