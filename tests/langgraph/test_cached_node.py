@@ -109,6 +109,44 @@ def test_only_the_parts_that_are_named_count(cache, calls, of):
     assert len(calls) == 3
 
 
+def test_texts_that_are_named_are_compared_by_meaning(calls, of):
+    """And all else must be equal."""
+    with stemma.open(embedder="hashing") as cache:
+        wrapped = cached_node(
+            cache, answering(calls), arguments=["question", "noise"], semantic=["question"]
+        )
+        graph = in_a_row(wrapped)
+        one = "please tell me what a stemma of manuscripts is and where the word comes from"
+        two = "tell me please what a stemma of manuscripts is and where the word comes from"
+        first = graph.invoke({"question": one, "noise": "a"}, of("acme"))["out"]
+        assert graph.invoke({"question": two, "noise": "a"}, of("acme"))["out"] == first
+        assert len(calls) == 1
+        [row] = cache.stats().rows
+        assert row.semantic == 1
+        graph.invoke({"question": two, "noise": "b"}, of("acme"))
+        graph.invoke({"question": "something else", "noise": "a"}, of("acme"))
+        graph.invoke({"question": two, "noise": "a"}, of("globex"))
+        assert len(calls) == 4
+
+
+def test_the_way_there_counts_unless_it_does_not(cache, calls, of):
+    for path, expected in ((True, 2), (False, 1)):
+        calls.clear()
+        answer = cached_node(
+            cache, answering(calls), arguments=["question"], path=path, version="1", step=str(path)
+        )
+
+        def first(state):
+            return {"noise": "a"}
+
+        def last(state):
+            return {"noise": "b"}
+
+        for before in (first, last):
+            in_a_row(cached_node(cache, before), answer).invoke({"question": "q"}, of("acme"))
+        assert len(calls) == expected
+
+
 @dataclasses.dataclass
 class Data:
     question: str = ""
@@ -423,6 +461,8 @@ BAD = {
     "a store": (taking_a_store, {}),
     "what was before": (taking_what_was_before, {}),
     "one text as arguments": (len, {"arguments": "question"}),
+    "one text as semantic": (len, {"semantic": "question"}),
+    "semantic ones that are no arguments": (len, {"arguments": ["a"], "semantic": ["b"]}),
     "no name": (functools.partial(len), {}),
     "an empty name": (len, {"step": ""}),
     "a class that is none": (len, {"allowed": ["Plan"]}),
