@@ -605,6 +605,45 @@ def test_what_is_recalled_while_a_node_runs_is_not_stored(cache, nodes, chained,
     assert len(calls) == 2
 
 
+def test_equal_runs_at_once_lose_nothing(cache, nodes, of):
+    """Which of them stores cannot be told in LangGraph's threads: what either has read counts."""
+    together = threading.Barrier(2)
+
+    def look(state):
+        question = "stemma" if state["question"] else "codex"
+        found = Library().invoke(question)[0].page_content
+        together.wait(timeout=10)
+        return {"out": [found]}
+
+    def think(state):
+        together.wait(timeout=10)
+        return {"out": ["thought"]}
+
+    def answer(state):
+        return {"out": [" and ".join(state["out"])]}
+
+    graph = StateGraph(TypedDict("S", {"question": str, "out": Annotated[list, operator.add]}))
+    for node in (look, think, answer):
+        graph.add_node(node.__name__, node, cache_policy=POLICY)
+    graph.add_edge(START, "look")
+    graph.add_edge(START, "think")
+    graph.add_edge(["look", "think"], "answer")
+    app = graph.compile(cache=nodes)
+    threads = [
+        threading.Thread(target=app.invoke, args=({"question": "q"}, of("acme"))) for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(cache.recall(tenant="acme", dry_run=True)) == 3
+    found = cache.engine.parts.store.find(stemma.Selector(tenant="acme"))
+    of_look = (b"on stemma" in one.payload and b" and " not in one.payload for one in found)
+    [looked] = [one.id for one, told in zip(found, of_look, strict=True) if told]
+    assert len(cache.recall(entry=looked, dry_run=True)) >= 2  # the answer goes with it
+    assert len(cache.recall(source="stemma.md")) >= 2
+
+
 # ------------------------------------------------------------- what goes wrong
 
 
