@@ -126,6 +126,10 @@ _STEPS = (
     """ALTER TABLE meta ADD CONSTRAINT numbers_agree CHECK (
         0 <= epoch AND 0 <= recalled AND 0 <= forgotten
         AND greatest(epoch, recalled, forgotten) <= sequence)""",
+    # To version 3: how often a source was looked at, and found changed.
+    """ALTER TABLE sources
+        ADD first double precision NOT NULL DEFAULT 0, ADD last double precision NOT NULL DEFAULT 0,
+        ADD checks bigint NOT NULL DEFAULT 0, ADD changes bigint NOT NULL DEFAULT 0""",
 )
 """What leads from each version of the tables to the next: statements, with `;` between them. New
 tables are those of version 1, with all steps taken."""

@@ -24,7 +24,7 @@ __all__ = [
 APPLICATION = 0x53544D41
 """`application_id` of our files: "STMA"."""
 
-VERSION = 2
+VERSION = 3
 """`user_version` of our files."""
 
 _RECALLS_BY = tuple(
@@ -32,8 +32,16 @@ _RECALLS_BY = tuple(
     for name in ("source", "tenant", "tag", "writer", "subject", "model", "index")
 )
 
+_WATCHED = (
+    "first REAL NOT NULL DEFAULT 0",
+    "last REAL NOT NULL DEFAULT 0",
+    "checks INTEGER NOT NULL DEFAULT 0",
+    "changes INTEGER NOT NULL DEFAULT 0",
+)
+
 STEPS: Mapping[int, Sequence[str]] = {
     1: ("ALTER TABLE meta ADD COLUMN began INTEGER NOT NULL DEFAULT 0", *_RECALLS_BY),
+    2: tuple(f"ALTER TABLE sources ADD COLUMN {column}" for column in _WATCHED),
 }
 """What makes of a version the next one."""
 
@@ -91,12 +99,13 @@ _TABLES = (
     """CREATE TABLE source_edges (
         element TEXT NOT NULL, child TEXT NOT NULL, PRIMARY KEY (element, child)
     ) WITHOUT ROWID""",
-    """CREATE TABLE sources (
+    f"""CREATE TABLE sources (
         owner TEXT NOT NULL,
         "index" TEXT NOT NULL,
         chunk TEXT NOT NULL,
         content TEXT NOT NULL,
         seen INTEGER NOT NULL,
+        {", ".join(_WATCHED)},
         PRIMARY KEY (owner, "index", chunk)
     ) WITHOUT ROWID""",
     """CREATE TABLE labels (

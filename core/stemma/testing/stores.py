@@ -29,12 +29,18 @@ from stemma.testing.store_entries import EntryPromises
 from stemma.testing.store_following import FollowingPromises
 from stemma.testing.store_lineage import LineagePromises
 from stemma.testing.store_recalls import RecallPromises
+from stemma.testing.store_watching import WatchingPromises
 
 __all__ = ["PersistentStoreConformance", "StoreConformance"]
 
 
 class StoreConformance(
-    EntryPromises, LineagePromises, RecallPromises, ArrivalPromises, FollowingPromises
+    EntryPromises,
+    LineagePromises,
+    RecallPromises,
+    ArrivalPromises,
+    FollowingPromises,
+    WatchingPromises,
 ):
     """Every promise of `stemma.stores.protocol.Store`, as tests.
 
