@@ -95,13 +95,17 @@ def own_life(
     check_number("jitter", jitter, low=0.0, high=0.1)
     if isinstance(hop, bool) or not isinstance(hop, int) or hop < 1:
         raise UsageError(f"hop must be a whole number from 1, not {hop!r}")
-    bound = -math.log1p(-stale_risk) / change_rate if change_rate else math.inf
-    limit = bound if base is None else min(base, bound)
-    if math.isinf(limit):
+    bound = _bound(change_rate, stale_risk)
+    limit = min((end for end in (base, bound) if end is not None), default=None)
+    if limit is None:
         return None
     shrunk = limit if base is None else base * factor ** (hop - 1) * confidence**exponent
     life = min(shrunk, limit) * (1 - jitter * _share(seed))
     return life if floor is None else max(life, min(floor, limit))
+
+
+def _bound(change_rate: float | None, stale_risk: float) -> float | None:
+    return -math.log1p(-stale_risk) / change_rate if change_rate else None
 
 
 def _share(seed: str) -> float:
@@ -127,6 +131,10 @@ class Aging:
     floor: float | None = None
     jitter: float = 0.1
     prior: Prior = Prior()
+
+    def bound(self) -> float | None:
+        """The age at which a source has changed with the accepted risk; `None`: not known."""
+        return _bound(self.change_rate, self.stale_risk)
 
     def life(self, seed: str) -> float | None:
         """The life, seconds; `None`: no end.
