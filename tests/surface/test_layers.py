@@ -23,6 +23,7 @@ BORROWED = {
         "stemma/testing/store_lessons.py",
         "stemma/testing/store_lineage.py",
         "stemma/testing/store_recalls.py",
+        "stemma/testing/store_watching.py",
         "stemma/testing/stores.py",
     },
     "pydantic": {"stemma/describing.py"},
