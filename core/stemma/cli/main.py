@@ -34,6 +34,8 @@ from stemma.stores.sqlite import SqliteStore
 
 __all__ = ["app", "main"]
 
+from stemma.cli.calibrate import calibrate
+
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
@@ -207,6 +209,9 @@ def check(db: Database = DEFAULT, as_json: AsJson = False) -> None:
         _print_json(found)
     else:
         _out.print("nothing wrong" if not found else "\n".join(map(escape, found)))
+
+
+app.command()(calibrate)
 
 
 def _load_more(asked: Sequence[str]) -> None:
