@@ -27,10 +27,11 @@ BORROWED = {
         "stemma/testing/stores.py",
     },
     "pydantic": {"stemma/describing.py"},
-    "rich": {"stemma/cli/main.py"},
+    "matplotlib": {"stemma/replays/figure.py"},
+    "rich": {"stemma/cli/calibrate.py", "stemma/cli/main.py"},
     "tiktoken": {"stemma/tokens.py"},
     "tokenizers": {"stemma/embedders/local.py"},
-    "typer": {"stemma/cli/main.py"},
+    "typer": {"stemma/cli/calibrate.py", "stemma/cli/main.py"},
     "usearch": {"stemma/indexes/hnsw.py"},
 }
 """Every package of others that the core imports, and where."""

@@ -35,6 +35,8 @@ from stemma.stores.sqlite import SqliteStore
 
 __all__ = ["app", "main"]
 
+from stemma.cli.calibrate import calibrate
+
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
@@ -213,6 +215,9 @@ def check(db: Database = DEFAULT, as_json: AsJson = False) -> None:
         _print_json(found)
     else:
         _out.print("nothing wrong" if not found else "\n".join(map(escape, found)))
+
+
+app.command()(calibrate)
 
 
 def _load_more(asked: Sequence[str]) -> None:
