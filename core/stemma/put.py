@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from stemma.codec import Encoded
 from stemma.effects import Ask, Steps
-from stemma.entry import Cost, Entry, Lineage, SourceEdge, Vector
+from stemma.entry import Cost, Entry, Lineage, Source, SourceEdge, Vector
 from stemma.errors import CodecError, StemmaError, UsageError
 from stemma.judging import Judging
 from stemma.outcome import Stored, Ticket
@@ -144,7 +144,8 @@ class Putting:
         traced = None
         if frame is not None:
             traced = frame.trace(self._parts.number, query.prompt, own, encoded.text)
-        lineage = Lineage() if traced is None else _with_candidates(traced.lineage, ready.value)
+        lineage = Lineage() if traced is None else traced.lineage
+        lineage = _with_sources(lineage, (*query.sources, *_candidates(ready.value)))
         if traced is not None and not traced.complete:
             raise StemmaError(
                 "the frame read more than can be recorded; its lineage would be untrue"
@@ -200,18 +201,25 @@ class Putting:
     def done(self, ticket: Ticket, stored: Stored) -> Stored:
         """Note and tell the outcome of a put."""
         query = ticket.query
-        if stored.entry is None and query.scope.node == "retrieval" and query.frame is not None:
-            query.frame.read_unstored(query.scope.index, {self._parts.number: ticket.sequence})
+        if stored.entry is None and query.frame is not None:
+            read_at = {self._parts.number: ticket.sequence}
+            if query.scope.node == "retrieval":
+                query.frame.read_unstored(query.scope.index, read_at)
+            query.frame.read_sources(((one, "") for one in query.sources), read_at)
         if self._parts.listeners:
             outcome = "stored" if stored.entry is not None else str(stored.refused)
             self._parts.tell("put", query.scope, outcome, stored.entry, detail=stored.detail)
         return stored
 
 
-def _with_candidates(lineage: Lineage, value: Any) -> Lineage:
-    """With the documents that a ranking holds beyond those that were asked for."""
-    if not isinstance(value, Ranking) or not value.beyond:
+def _candidates(value: Any) -> Sequence[Source]:
+    """The documents that a ranking holds beyond those that were asked for."""
+    return value.beyond if isinstance(value, Ranking) else ()
+
+
+def _with_sources(lineage: Lineage, sources: Sequence[Source]) -> Lineage:
+    if not sources:
         return lineage
     known = {edge.source for edge in lineage.sources}
-    more = (SourceEdge(source=one) for one in value.beyond if one not in known)
+    more = (SourceEdge(source=one) for one in sources if one not in known)
     return Lineage(parents=lineage.parents, sources=(*lineage.sources, *more))

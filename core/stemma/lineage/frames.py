@@ -138,6 +138,8 @@ class Frame:
         tenant: The tenant that the run itself names.
         hop: The hop's number, where the frame is one.
         of_run: Whether a framework's run opened it, rather than the user's own code.
+        alone: Whether nothing that was read above concerns what is made in it: what is made is a
+            function of what it is given, and of what is read in the frame itself.
 
     Other fields: `focus` is the run's question, where it has one; `path` is the lineage key
     reached so far; `steps` are the ids of the hop entries matched in this frame; `reached` is the
@@ -148,6 +150,7 @@ class Frame:
     __slots__ = (
         "__weakref__",
         "_seen",
+        "alone",
         "batch",
         "began",
         "closed",
@@ -177,6 +180,7 @@ class Frame:
         tenant: str | None = None,
         hop: int | None = None,
         of_run: bool = False,
+        alone: bool = False,
     ) -> None:
         self.parent = parent
         self.root: Frame = self if parent is None else parent.root
@@ -194,6 +198,7 @@ class Frame:
         self.spent = Cost()
         self.closed = False
         self.of_run = of_run
+        self.alone = alone
         self.began = marks()
         self.lane = lane()
         self._seen: set[Hashable] = set()
@@ -256,6 +261,8 @@ class Frame:
         for item in list(self.reads):
             self.parent.read(item if self.batch is None else _of_batch(item, self.batch))
         hop = self.hop if self.hop is not None and self.hop != self.parent.hop else 0
+        if self.alone:  # not a step of its own, but a part of one
+            self.parent.steps += self.steps
         if hop or self.reached > self.parent.reached:
             self.parent.reached = max(self.parent.reached, hop, self.reached)
             self.parent.path = self.path
@@ -264,7 +271,7 @@ class Frame:
         """What becomes an ambient parent of a put made here."""
         yield from self.reads
         child, above = self, self.parent
-        while above is not None:
+        while above is not None and not child.alone:
             for item in above.reads[: child.limit]:
                 if not _apart(item.batch, child.batch):
                     yield item

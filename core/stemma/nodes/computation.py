@@ -9,7 +9,13 @@ from typing import Any
 from stemma.lineage import frames
 from stemma.query import Query
 
-__all__ = ["AsyncFramed", "Framed"]
+__all__ = ["AsyncFramed", "Framed", "is_async"]
+
+
+def is_async(function: Callable[..., Any]) -> bool:
+    """Whether what a function gives is to be awaited, as far as can be told without calling it."""
+    called = getattr(function, "__call__", None)  # noqa: B004 - an object's own method
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
 
 
 class Framed:
@@ -37,8 +43,7 @@ class AsyncFramed(Framed):
         """Compute the value without blocking the loop."""
         import asyncio  # noqa: PLC0415 - whoever gets here has loaded it; importing Stemma need not
 
-        called = getattr(self._function, "__call__", None)  # noqa: B004 - an object's own method
-        if inspect.iscoroutinefunction(self._function) or inspect.iscoroutinefunction(called):
+        if is_async(self._function):
             given = self.compute()
         else:
             given = await asyncio.to_thread(self.compute)

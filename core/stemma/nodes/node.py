@@ -16,7 +16,7 @@ from stemma.codec import Codec, JsonCodec
 from stemma.context import Context
 from stemma.effects import arun, run
 from stemma.engine import TERMS, Admit, Engine, Lasting, Priced, Served, Terms
-from stemma.entry import Cost
+from stemma.entry import Cost, Source
 from stemma.errors import TenantRequired, UnkeyableValue, UsageError
 from stemma.lineage import frames
 from stemma.lineage.frames import Frame
@@ -56,6 +56,8 @@ class Asked:
             computed anew at each call; `None` where there is nothing that stands for all of it.
         pool: The pool it is looked for and stored in, instead of among the tenant's own.
         search: The vector search behind it, where a list found for another query may serve it.
+        sources: What the value is read from outside the cache, where that is known beforehand:
+            read, as far as recalls go, when the question is asked.
     """
 
     scope: Mapping[str, Any]
@@ -67,6 +69,7 @@ class Asked:
     scope_key: Hashable | None = None
     pool: str | None = None
     search: Search | None = None
+    sources: tuple[Source, ...] = ()
 
 
 class KnownScope(NamedTuple):
@@ -203,6 +206,7 @@ class NodeCache(Generic[Q, P]):
             life=asked.life,
             hop=current.hop if current is not None and current.hop is not None else 1,
             search=asked.search,
+            sources=asked.sources,
         )
 
     def _scope(self, asked: KnownScope, tenant: str, context: Context, pool: str | None) -> Scope:
@@ -241,8 +245,10 @@ class NodeCache(Generic[Q, P]):
         except UnkeyableValue as error:
             out = self._out("unkeyable", error)
         current = frame if frame is not None else frames.current()
-        if self.node == "retrieval" and current is not None:
-            current.read_unstored(str(asked.scope.get("index", "")), frames.marks())
+        if current is not None:
+            current.read_sources(((one, "") for one in asked.sources), frames.marks())
+            if self.node == "retrieval":
+                current.read_unstored(str(asked.scope.get("index", "")), frames.marks())
         return out
 
     def _out(self, reason: str, error: Exception) -> Miss:
