@@ -7,8 +7,8 @@ import itertools
 import secrets
 import warnings
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,7 +24,8 @@ from stemma.errors import StoreError, StoreUnavailable, TenantRequired, UsageErr
 from stemma.events import Event, Listener
 from stemma.indexes.bits import BitsIndex
 from stemma.indexes.protocol import Index
-from stemma.lineage import frames
+from stemma.lineage import frames, spans
+from stemma.lineage.chains import RISK
 from stemma.lineage.frames import Frame
 from stemma.lineage.tree import FamilyTree, family_tree
 from stemma.nodes.answer import answer
@@ -48,6 +49,7 @@ from stemma.parts import Fail, Parts
 from stemma.policies.life import LifePolicy
 from stemma.policies.novelty import Novelty
 from stemma.policies.same_answer import SameAnswer
+from stemma.policies.shares import share
 from stemma.policies.threshold import Policy, ThresholdPolicy
 from stemma.stats import Stats, summed
 from stemma.stores.protocol import Judgement, Store
@@ -74,6 +76,7 @@ def open(  # noqa: A001 - the name users type: `stemma.open`
     index: Index | None = None,
     clock: Clock | None = None,
     novelty: Novelty | None = None,
+    budget: float = RISK,
 ) -> Cache:
     """Open a cache.
 
@@ -102,6 +105,8 @@ def open(  # noqa: A001 - the name users type: `stemma.open`
         clock: Where time comes from.
         novelty: What of the answers and model calls is stored, by how new the question is; by
             default all of it.
+        budget: What the risks of the hits by meaning may add up to that an agent's chain of hops
+            is built on, 0 to 1; see `Cache.trace`.
 
     Raises:
         UsageError: An argument is wrong.
@@ -142,6 +147,7 @@ def open(  # noqa: A001 - the name users type: `stemma.open`
         index=index,
         clock=clock,
         novelty=novelty,
+        budget=share("budget", budget),
     )
     return Cache(options)
 
@@ -169,6 +175,7 @@ class Cache:
             leases=leases_of(options.url),
             same_answer=options.same_answer,
             novelty=options.novelty,
+            budget=options.budget,
         )
         try:
             parts.saw(store.sequence())
@@ -240,21 +247,28 @@ class Cache:
             )
         return tenant, said
 
-    @contextmanager
-    def trace(self) -> Iterator[Frame]:
+    def trace(
+        self, *, intent: str | None = None, budget: float | None = None, nested: int | None = None
+    ) -> AbstractContextManager[Frame]:
         """One frame: what is read inside becomes a parent of what is stored later inside.
 
-        Inside a frame that is open already, it changes nothing.
-        """
-        current = frames.current()
-        if current is not None:
-            yield current
-            return
-        with frames.entered(Frame()) as frame:
-            yield frame
+        Inside a frame that is open already, it changes nothing but what is said here.
 
-    @contextmanager
-    def hop(self, name: str) -> Iterator[Frame]:
+        Args:
+            intent: What the run is after, in words. A step that was stored for something else is
+                not served (`intent_drift`).
+            budget: What the risks of the hits by meaning in it may add up to, 0 to 1; by default
+                as `open` was told. A hit that would overdraw it is refused (`budget`).
+            nested: How deep hops may be nested in it; by default 1,000.
+
+        Raises:
+            UsageError: An argument is wrong.
+        """
+        return spans.trace(intent, budget, nested)
+
+    def hop(
+        self, name: str, *, intent: str | None = None, budget: float | None = None
+    ) -> AbstractContextManager[Frame]:
         """One step of an agent. What is read inside becomes the parents of what follows.
 
         Hops that follow one another in a trace are numbered from 1; a hop inside a hop comes
@@ -262,18 +276,15 @@ class Cache:
 
         Args:
             name: The step's name, part of the lineage key of what follows.
+            intent: What the agent is after in it, as a running summary says; by default as the
+                trace says.
+            budget: As for `trace`, for this hop and what it is built on.
+
+        Raises:
+            UsageError: An argument is wrong.
+            HopLimit: More hops are nested than the trace allows.
         """
-        if not isinstance(name, str) or name == "":
-            raise UsageError("a hop needs a name: a text that is not empty")
-        above = frames.current()
-        if above is None:
-            frame = Frame(hop=1)
-        else:
-            forked = ("hop", id(above)) if frames.lane() != above.lane else None
-            number = max(above.reached, above.hop if above.hop is not None else 0) + 1
-            frame = Frame(above, exports=True, batch=forked, hop=number)
-        with frames.entered(frame):
-            yield frame
+        return spans.hop(name, intent, budget)
 
     # ----------------------------------------------------------- recall, sight
 

@@ -31,7 +31,8 @@ class Deciding:
             near: Entries that may be served by themselves, with their similarities to it.
         """
         yield from ()
-        return self._parts.policy.decide(
+        policy = self._parts.policy if query.policy is None else query.policy
+        return policy.decide(
             str(query.request.focus),
             [Candidate(one.id, str(one.focus), similarity, one.value) for one, similarity in near],
         )

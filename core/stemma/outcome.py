@@ -34,6 +34,8 @@ REASONS: Mapping[str, str] = {
     "context": "the conversation before the nearest entry means something else",
     "unproven": "no list found for a near query is known to hold this one's documents",
     "too_few": "the stored list is shorter than what is asked for",
+    "intent_drift": "what the agent is after is not what the nearest step was made for",
+    "budget": "the hits by meaning that the chain is built on would risk too much together",
     "audit": "it was recomputed to see whether the hit would have been right",
     "source_changed": "a document it was built from has changed",
     "parent_invalid": "an entry it was built from is gone, replaced, expired or quarantined",

@@ -118,7 +118,7 @@ class World:
         else:
             found = copy.deepcopy(self.initial.get(_asked(name, arguments)))
             for flight in _flights(found):
-                date = flight.get("date", arguments.get("date"))
+                date = flight.get("date", arguments["date"])
                 for cabin in flight.get("available_seats", ()):
                     taken = self.taken[flight["flight_number"], date, cabin]
                     flight["available_seats"][cabin] -= taken

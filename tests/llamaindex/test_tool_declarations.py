@@ -30,7 +30,10 @@ def test_on_the_function_and_on_the_tool(native, order):
 
 
 def test_a_declaration_that_is_not_of_the_tool_is_refused():
-    made = FunctionTool.from_defaults(fn=lambda id: id, name="get")
+    def get_booking(id: str) -> str:
+        return id
+
+    made = FunctionTool.from_defaults(fn=get_booking)
     assert policy_of(made) is None
     with pytest.raises(UsageError, match="no argument booking_id; it has id"):
         cacheable(reads="booking:{booking_id}")(made)

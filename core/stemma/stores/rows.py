@@ -24,6 +24,8 @@ from stemma.request import LeftOut
 from stemma.scope import NODES, Labels
 from stemma.stores.protocol import Ancestor
 from stemma.stores.text import ESCAPE, SEPARATOR, Damaged, escape, unescape
+from stemma.stores.walks import pack_walk, unpack_walk
+from stemma.walk import Walk
 
 __all__ = [
     "Half",
@@ -122,7 +124,7 @@ def unpack(row: Sequence[Any]) -> tuple[Entry, int]:
             packed = [unescape(text) for text in packed]
         name, tenant, node, model, index, partition, group, codec, value, *rest = packed
         pool, labels, verdict, focus, *more = rest
-        before, left_out = _unpack_rest(more[0]) if more else ((), ())
+        before, left_out, walk = _unpack_rest(more[0]) if more else ((), (), None)
         if node not in NODES or verdict not in _VERDICTS or len(record) - end > MAX_PAYLOAD:
             raise Damaged
         values = (
@@ -153,6 +155,7 @@ def unpack(row: Sequence[Any]) -> tuple[Entry, int]:
             proven if proven == proven else None,  # noqa: PLR0124 - as above
             before,
             left_out,
+            walk,
         )
     except (TypeError, ValueError, AttributeError, struct.error) as error:
         raise Damaged from error
@@ -192,21 +195,23 @@ def _pack_numbers(entry: Entry, lineage: int, length: int) -> bytes:
 
 def _pack_rest(entry: Entry) -> tuple[str, ...]:
     """What few entries have, as one text more; the others have none."""
-    if not entry.before and not entry.left_out:
+    if not entry.before and not entry.left_out and entry.walk is None:
         return ()
     left = [
         [escape(one.name), one.count, [escape(text) for text in one.texts]]
         for one in entry.left_out
     ]
-    return (_array([[escape(turn) for turn in entry.before], left]),)
+    walk = [] if entry.walk is None else [pack_walk(entry.walk)]
+    return (_array([[escape(turn) for turn in entry.before], left, *walk]),)
 
 
-def _unpack_rest(line: str) -> tuple[tuple[str, ...], tuple[LeftOut, ...]]:
-    before, left = json.loads(line)
-    return tuple(map(unescape, before)), tuple(
+def _unpack_rest(line: str) -> tuple[tuple[str, ...], tuple[LeftOut, ...], Walk | None]:
+    before, left, *walk = json.loads(line)
+    left_out = tuple(
         LeftOut(name=unescape(name), count=int(count), texts=tuple(map(unescape, texts)))
         for name, count, texts in left
     )
+    return tuple(map(unescape, before)), left_out, unpack_walk(walk[0]) if walk else None
 
 
 def _pack_labels(labels: Labels) -> str:

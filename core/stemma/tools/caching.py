@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from stemma.cache import Cache
@@ -21,7 +20,6 @@ from stemma.effects import Steps, arun, run
 from stemma.engine import Admit, Served
 from stemma.errors import UsageError
 from stemma.lineage import frames
-from stemma.lineage.frames import Frame
 from stemma.nodes.computation import is_async
 from stemma.nodes.node import JSON, Compute
 from stemma.outcome import Recall
@@ -104,8 +102,7 @@ class ToolCaching:
                 run(self._take_back(list(owed)))
             plan = self._if_settled(plan)
         if isinstance(plan, Read):
-            with _frame(plan) as frame:
-                return self.cache.hops.serve(plan.asked, compute, frame=frame, admit=plan.admit)
+            return self.cache.hops.serve(plan.asked, compute, admit=plan.admit)
         return Served(value=self._live(compute, plan.written), outcome=plan.miss)
 
     async def acall(
@@ -137,10 +134,7 @@ class ToolCaching:
                 await arun(self._take_back(list(owed)))
             plan = self._if_settled(plan)
         if isinstance(plan, Read):
-            with _frame(plan) as frame:
-                return await self.cache.hops.aserve(
-                    plan.asked, compute, frame=frame, admit=plan.admit
-                )
+            return await self.cache.hops.aserve(plan.asked, compute, admit=plan.admit)
         return Served(value=await self._alive(compute, plan.written), outcome=plan.miss)
 
     def wrap(self, tool: F, *, name: str | None = None) -> F:
@@ -272,19 +266,6 @@ def _bound(
         if parameter.kind is inspect.Parameter.VAR_KEYWORD:
             given.update(given.pop(name))
     return given
-
-
-@contextmanager
-def _frame(plan: Read) -> Iterator[Frame | None]:
-    """The frame of a read: its own, which what was read above does not concern; or the current."""
-    if not plan.apart:
-        yield None
-        return
-    frame = Frame(frames.current(), exports=True, alone=True)
-    try:
-        yield frame
-    finally:
-        frame.close()
 
 
 async def _given(awaitable: Any) -> Any:

@@ -66,12 +66,10 @@ class Read:
     Args:
         asked: The question.
         admit: Why a result must not be stored.
-        apart: Whether what was read before it in the frame does not concern it.
     """
 
     asked: Asked
     admit: Admit
-    apart: bool
 
     @property
     def ids(self) -> list[str]:
@@ -119,13 +117,13 @@ class Planning:
         try:
             tenant, said = self._cache.context(frames.current())
         except TenantRequired:
-            return Read(asked=_asked(call, policy), admit=_nothing_against, apart=True)
+            return Read(asked=_asked(call, policy), admit=_nothing_against)
         sources = sources_of(_paths(policy.reading, call), tenant)
         refused = self._refused(call, policy, said)
         if refused is not None:
             return self._bypassed(refused, sources, tenant)
         asked = replace(_asked(call, policy, _whose(policy, said)), sources=sources)
-        return Read(asked=asked, admit=self._admitted(call, policy), apart=not policy.path)
+        return Read(asked=asked, admit=self._admitted(call, policy))
 
     def _refused(self, call: Call, policy: ToolPolicy, said: Context) -> Miss | None:
         """Why a declared read is not looked up; `None` if it may be."""
@@ -202,14 +200,14 @@ def _asked(call: Call, policy: ToolPolicy, whose: str | None = None) -> Asked:
     asked = hop(
         call.name,
         arguments=dict(call.arguments),
+        semantic=policy.semantic,
+        path=policy.path,
         agent=call.agent if policy.path else "",
         version=policy.version,
         codec=call.codec,
         life=policy.ttl,
     )
     exact = {**asked.request.exact, "injected": dict(call.injected), policy.scope: whose}
-    if not policy.path:
-        exact["path"] = ""
     return replace(asked, request=replace(asked.request, exact=exact))
 
 
