@@ -16,6 +16,7 @@ __all__ = ["PARTS", "measured", "run"]
 
 PARTS = {
     "airline": "an airline's agents replayed: calls served, against a world that writes change",
+    "arguments": "a tool's free text compared by meaning: other calls taken for this one",
 }
 """Each module in this package that has a `run(size=, seed=, folder=)`, and what it measures."""
 

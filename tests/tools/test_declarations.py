@@ -39,6 +39,8 @@ from stemma.tools import ToolCaching, ToolPolicy, ToolRegistry, cacheable, polic
         ({"reads": ["{id}"]}, "begins with an argument"),
         ({"writes": ["booking:*"]}, "leave out the star"),
         ({"ttl": 60, "scope": "public"}, "scope"),
+        ({"ttl": 60, "similarity": 0.9}, "similarity"),
+        ({"ttl": 60, "semantic": "q", "similarity": 1.5}, "similarity"),
         ({"ttl": 60, "when": "x"}, "when"),
         ({"ttl": 60, "keep": 1}, "keep"),
         ({"ttl": 60, "version": 2}, "version"),

@@ -16,6 +16,7 @@ from stemma.lineage import frames
 from stemma.nodes.hop import hop
 from stemma.nodes.node import Asked
 from stemma.outcome import Miss
+from stemma.policies.arguments import ARGUMENTS
 from stemma.tools.policy import ToolPolicy
 from stemma.tools.registry import ToolRegistry
 from stemma.tools.resources import Path, Template, concerned, sources_of
@@ -201,6 +202,7 @@ def _asked(call: Call, policy: ToolPolicy, whose: str | None = None) -> Asked:
         call.name,
         arguments=dict(call.arguments),
         semantic=policy.semantic,
+        similarity=ARGUMENTS if policy.similarity is None else policy.similarity,
         path=policy.path,
         agent=call.agent if policy.path else "",
         version=policy.version,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from stemma.errors import UsageError
+from stemma.policies.shares import share
 from stemma.tools.resources import Template
 
 __all__ = ["Scoped", "ToolPolicy"]
@@ -30,6 +31,8 @@ class ToolPolicy:
         reads: The resources that it reads, as templates over its arguments (`booking:{id}`).
         writes: The resources that it changes.
         semantic: The names of arguments that are compared by meaning; all others must be equal.
+        similarity: The least cosine similarity of those, 0 to 1; by default 0.9, above that of
+            answers.
         when: Called with the arguments; what it gives says whether the call may be cached.
         keep: Called with a result; what it gives says whether it may be stored.
         version: The tool's version. Another one has other results.
@@ -43,9 +46,10 @@ class ToolPolicy:
 
     ttl: float | None = None
     scope: Scoped = "tenant"
-    reads: tuple[str, ...] = ()
-    writes: tuple[str, ...] = ()
-    semantic: tuple[str, ...] = ()
+    reads: Sequence[str] = ()
+    writes: Sequence[str] = ()
+    semantic: Sequence[str] = ()
+    similarity: float | None = None
     when: Callable[[Mapping[str, Any]], bool] | None = None
     keep: Callable[[Any], bool] | None = None
     version: str = ""
@@ -84,6 +88,12 @@ class ToolPolicy:
             raise UsageError(
                 f"scope must be one of {', '.join(get_args(Scoped))}, not {self.scope!r}"
             )
+        if self.similarity is not None:
+            share("similarity", self.similarity)
+            if not self.semantic:
+                raise UsageError(
+                    "similarity is of the arguments named in semantic=: there are none"
+                )
         for name in ("when", "keep"):
             if getattr(self, name) is not None and not callable(getattr(self, name)):
                 raise UsageError(f"{name} must be a function, not {getattr(self, name)!r}")
