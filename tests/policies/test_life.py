@@ -211,7 +211,7 @@ def test_readings_are_counted_from_the_first_whose_time_is_known():
     """What an older version kept has no times: its next reading is the first."""
     seen = Watched().again(100, changed=True)
     assert seen == Watched(100, 100, 0, 0)
-    for at, changed in ((110, True), (105, False), (130, False)):
+    for at, changed in ((110, True), (130, False), (105, False)):
         seen = seen.again(at, changed=changed)
     assert seen == Watched(100, 130, 3, 1)
     assert seen.rate(Prior()) == change_rate(3, 1, 10)

@@ -23,7 +23,7 @@ def path_of(walk: Walk | None) -> list[str]:
 
 
 def _hop(hop: Passed) -> str:
-    return f"{hop.name}: {', '.join(map(_step, hop.steps)) or 'nothing matched'}"
+    return f"{hop.name or '(no hop)'}: {', '.join(map(_step, hop.steps)) or 'nothing matched'}"
 
 
 def _step(step: Step) -> str:

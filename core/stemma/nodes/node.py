@@ -179,6 +179,10 @@ class NodeCache(Generic[Q, P]):
 
     # What follows is for wrappers, which build their `Asked` themselves.
 
+    def asked(self, asked: Q, /, *args: P.args, **kwargs: P.kwargs) -> Asked:
+        """What the node is asked by these arguments, before the tenant is known."""
+        return self._ask(asked, *args, **kwargs)
+
     def ticket_for(self, query: Query) -> Ticket:
         """A ticket without a lookup, as of now."""
         parts = self._engine.parts
