@@ -76,18 +76,7 @@ def cached_node(
     Raises:
         UsageError: It is no function, or takes `store` or `previous`, which no key can hold.
     """
-    if not (inspect.isroutine(function) or isinstance(function, functools.partial)):
-        raise UsageError(f"cached_node takes a function, not {type(function).__name__}")
-    parameters = inspect.signature(function).parameters
-    if unseen := sorted(_UNSEEN & set(parameters)):
-        raise UsageError(f"a node that takes {', '.join(unseen)} reads what no key can hold")
-    if isinstance(arguments, str) or isinstance(semantic, str):
-        raise UsageError("arguments and semantic must be lists of names, not one text")
-    if arguments is not None and (unknown := sorted(set(semantic) - set(arguments))):
-        raise UsageError(f"semantic names {', '.join(unknown)}, not among the arguments")
-    step = getattr(function, "__name__", None) if step is None else step
-    if not isinstance(step, str) or step == "":
-        raise UsageError("this function has no name: give step=")
+    step = _checked(function, step, arguments, semantic)
     node = _Node(
         cache=cache,
         step=step,
@@ -126,6 +115,23 @@ def cached_node(
         return _given(served)
 
     return functools.wraps(function)(sync)
+
+
+def _checked(function: Any, step: str | None, arguments: Any, semantic: Any) -> str:
+    """The step's name, of arguments that may be."""
+    if not (inspect.isroutine(function) or isinstance(function, functools.partial)):
+        raise UsageError(f"cached_node takes a function, not {type(function).__name__}")
+    parameters = inspect.signature(function).parameters
+    if unseen := sorted(_UNSEEN & set(parameters)):
+        raise UsageError(f"a node that takes {', '.join(unseen)} reads what no key can hold")
+    if isinstance(arguments, str) or isinstance(semantic, str):
+        raise UsageError("arguments and semantic must be lists of names, not one text")
+    if arguments is not None and (unknown := sorted(set(semantic) - set(arguments))):
+        raise UsageError(f"semantic names {', '.join(unknown)}, not among the arguments")
+    named = getattr(function, "__name__", None) if step is None else step
+    if not isinstance(named, str) or named == "":
+        raise UsageError("this function has no name: give step=")
+    return named
 
 
 class _Node(NamedTuple):

@@ -28,7 +28,7 @@ from stemma_langchain.node_keys import known
 from stemma_langchain.node_results import inner_parts, refused_part
 from stemma_langchain.replies import mark
 from stemma_langchain.runs import runs
-from stemma_langchain.tickets import RunTicket, Waiting, late_ticket, one_of, run_of
+from stemma_langchain.tickets import RunTicket, Waiting, late_ticket, one_for, run_of
 
 __all__ = ["NodeCache"]
 
@@ -243,9 +243,9 @@ class NodeCache(BaseCache[Any]):
         LangGraph may call from a thread that knows nothing of the run.
         """
         run = run_of(frames.current())
-        waiting = self._waiting.under(full, only_own=self._named)
+        waiting = self._waiting.under(full, run, only_own=self._named)
         if waiting:
-            return one_of(waiting, run)
+            return one_for(waiting)
         if run is not None or (self._in_runs and not said()):
             return None
         query = self.cache.hops.resolve(self._ask(full))

@@ -10,7 +10,7 @@ from typing import NamedTuple, Self
 
 from stemma import Cache, Frame, Query, Ticket, forking
 
-__all__ = ["RunTicket", "Waiting", "late_ticket", "one_of", "run_of"]
+__all__ = ["RunTicket", "Waiting", "late_ticket", "one_for", "run_of"]
 
 SAME = 64
 """Runs that wait under one key and are remembered."""
@@ -74,22 +74,33 @@ class Waiting:
             if len(self._tickets) > TICKETS:
                 self._tickets.popitem(last=False)
 
-    def under(self, key: Hashable, *, only_own: bool) -> list[RunTicket]:
-        """Those that wait under a key; `only_own`: if it is one of `node_key`'s."""
+    def under(self, key: Hashable, run: Frame | None, *, only_own: bool) -> list[RunTicket]:
+        """Those that wait under a key.
+
+        Args:
+            key: The key.
+            run: Whose it must be, where that is known.
+            only_own: Only if the key is one of `node_key`'s.
+        """
         with self._lock:
             found = self._tickets.get(key, [])
-        return [one for one in found if _lasts(one) and not (only_own and one.ids is None)]
+        return [
+            one
+            for one in found
+            if _lasts(one) and run in (None, one.run) and not (only_own and one.ids is None)
+        ]
 
 
-def one_of(waiting: Sequence[RunTicket], run: Frame | None) -> RunTicket:
-    """The ticket of a run. Where which of several comes cannot be told here, one for them all.
+def one_for(waiting: Sequence[RunTicket]) -> RunTicket:
+    """The ticket of the one run that waits, or one for several, of which it cannot be told.
 
     Such a one counts what any of them has read as read, and what was recalled since the first of
     them asked.
     """
-    mine = [one for one in waiting if one.run is run]
-    one = (mine or waiting)[-1]
-    if mine or len(waiting) == 1:
+    # One that asked to keep out of the way must not be stored by another's ticket.
+    aside = (other for other in waiting if other.ticket.query.mode == "bypass")
+    one = next(aside, waiting[-1])
+    if len(waiting) == 1:
         return one._replace(ticket=_in(one.frames[0], one.ticket))
     together = Frame(tenant=one.ticket.query.scope.tenant, of_run=True)
     for frame in one._replace(among=tuple(waiting)).frames:

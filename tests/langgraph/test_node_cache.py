@@ -210,6 +210,39 @@ def test_other_key_functions_do_while_only_the_default_tenant_is_meant(counting,
         assert {one.tenant for one in cache.stats().rows} == {"me"}
 
 
+def me_or_whose(state, config):
+    """Gives what nobody but the tenant may see; the default tenant's run can be made to wait."""
+    tenant = config["metadata"].get("tenant", "me")
+    if tenant == "me" and not me_or_whose.go_on.is_set():
+        me_or_whose.waits.set()
+        assert me_or_whose.go_on.wait(timeout=10)
+    threading.Event().wait(0.05)  # a slow one is stored from a thread that knows nothing
+    return {"out": [tenant]}
+
+
+def and_beside(state):
+    return {"out": []}
+
+
+def test_a_key_that_does_not_tell_is_never_taken_for_the_defaults(chained, of):
+    """Not while a run of the default's waits under the same key, not in another cache later."""
+    me_or_whose.waits, me_or_whose.go_on = threading.Event(), threading.Event()
+    with stemma.open(tenant="me", embedder=None) as cache:
+        nodes = [me_or_whose, and_beside]  # side by side, so that LangGraph stores from anywhere
+        graph = chained(NodeCache(cache), nodes, policy=CachePolicy())
+        waiting = threading.Thread(target=graph.invoke, args=({"question": "q"},))
+        waiting.start()
+        assert me_or_whose.waits.wait(timeout=10)
+        with pytest.warns(RuntimeWarning, match="node_key"):
+            graph.invoke({"question": "q"}, of("acme"))
+        graph.invoke({"question": "r"}, of("acme"))
+        for question in "qr":
+            later = chained(NodeCache(cache), nodes, policy=CachePolicy())
+            me_or_whose.go_on.set()
+            assert later.invoke({"question": question})["out"] == ["me"]
+        waiting.join()
+
+
 # -------------------------------------------------------------- kinds of graphs
 
 
