@@ -34,4 +34,6 @@ class Deciding:
             Candidate(one.id, str(one.focus), similarity, one.value) for one, similarity in near
         ]
         scope, asked = query.scope, str(query.request.focus)
+        if query.policy is not None:
+            return query.policy.decide(asked, candidates)
         return (yield from self._parts.policies.decide(scope.tenant, scope.node, asked, candidates))

@@ -11,6 +11,7 @@ from stemma.embedders.protocol import Embedder
 from stemma.errors import EmbedderError, MissingDependency, StoreUnavailable, UsageError
 from stemma.indexes.protocol import Index
 from stemma.lease import Leases
+from stemma.lineage.chains import RISK
 from stemma.parts import Fail
 from stemma.policies.life import LifePolicy
 from stemma.policies.novelty import Novelty
@@ -56,6 +57,7 @@ class Options:
     index: Index | None = None
     clock: Clock | None = None
     novelty: Novelty | None = None
+    budget: float = RISK
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,9 @@ from stemma.indexes.protocol import Index
 from stemma.journal import Journal
 from stemma.learnt import Policies
 from stemma.lease import Leases
+from stemma.lineage.chains import RISK
 from stemma.lineage.frames import Frame, Read, register
+from stemma.lineage.paths import Step
 from stemma.policies.life import LifePolicy
 from stemma.policies.novelty import Novelty
 from stemma.policies.same_answer import SameAnswer
@@ -57,6 +59,7 @@ class Parts:
         leases: Leases | None = None,
         same_answer: SameAnswer | None = None,
         novelty: Novelty | None = None,
+        budget: float = RISK,
     ) -> None:
         self.store = store
         self.index = index
@@ -68,6 +71,7 @@ class Parts:
         self.leases = leases
         self.same_answer = SameAnswer() if same_answer is None else same_answer
         self.novelty = novelty
+        self.budget = budget
         self.listeners = Listeners()
         self.journal = Journal(store, lambda error: self.fault("journal", error))
         self.policies = Policies(
@@ -98,14 +102,22 @@ class Parts:
         )
 
     def join(
-        self, frame: Frame | None, entry: Entry, sequence: int, said: str | Callable[[], str]
+        self,
+        frame: Frame | None,
+        entry: Entry,
+        sequence: int,
+        said: str | Callable[[], str],
+        how: str,
     ) -> None:
         """The entry was read (or made) in the frame: it is a parent of what follows."""
         if frame is None:
             return
         frame.read(Read("entry", entry.id, {self.number: sequence}, None, entry.value, said))
+        if entry.walk is not None and entry.walk.intent is not None and frame.chain.origin is None:
+            begun = entry.walk.origin if entry.walk.origin is not None else entry.walk.intent
+            frame.chain.origin = begun.text
         if entry.node == "hop":
-            frame.steps.append(entry.id)
+            frame.steps.append(Step(entry.id, how))
 
     def _log(self, where: str, words: str) -> None:
         """Log a fault, for who has no listener; the same kind of it once in a while."""

@@ -12,6 +12,7 @@ from stemma.stores.protocol import Count, Judgement, Lesson, Serving
 from stemma.stores.text import Damaged, escape, unescape
 
 __all__ = [
+    "BARRED",
     "COUNTED",
     "JUDGED",
     "SERVED",
@@ -29,8 +30,11 @@ COUNTED = "tenant, node, outcome, lookups, seconds, tokens"
 SERVED = "entry, tenant, tier, similarity, at"
 """Those of a serving, for `served`."""
 
-JUDGED = "entry, value, verdict, by, confidence, at"
+JUDGED = "entry, value, verdict, by, confidence, at, question"
 """Those of a judgement, for `judged`."""
+
+BARRED = "CASE question WHEN entry THEN value ELSE question END"
+"""What a judgement bars: `Judgement.barred`."""
 
 TAUGHT = "tenant, node, state, writer, candidate, known, weight, correct, by, requests, at"
 """Those of a lesson, as `row` gives them; for `taught`, with `number` before them."""
@@ -76,8 +80,9 @@ def judged(rows: Iterable[Any]) -> tuple[Judgement, ...]:
             by=unescape(by),
             confidence=confidence,
             at=at,
+            question=unescape(question),
         )
-        for entry, value, verdict, by, confidence, at in rows
+        for entry, value, verdict, by, confidence, at, question in rows
     )
 
 

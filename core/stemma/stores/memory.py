@@ -171,11 +171,13 @@ class MemoryStore:
                 shelves.drop(stored)
             return len(stored)
 
-    def judge(self, judgement: Judgement) -> Entry | None:
+    def judge(self, judgement: Judgement, near: Sequence[str] = ()) -> Entry | None:
         """See `Store.judge`."""
         with self._open() as shelves:
             self._judgements.append(judgement)
-            return judge(judgement, shelves)
+            if judgement.verdict == "wrong_hit":
+                shelves.bar(judgement.entry, judgement.barred)
+            return judge(judgement, near, shelves)
 
     def journal(self, servings: Sequence[Serving], counts: Sequence[Count]) -> None:
         """See `Store.journal`."""

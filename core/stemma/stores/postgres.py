@@ -156,9 +156,9 @@ class PostgresStore(Twins):
         """See `Store.remove`."""
         return self._server.run(lambda: postgres_recall.remove(ids, self._reach), WRITE)
 
-    def judge(self, judgement: Judgement) -> Entry | None:
+    def judge(self, judgement: Judgement, near: Sequence[str] = ()) -> Entry | None:
         """See `Store.judge`."""
-        return self._server.run(lambda: postgres_pages.judging(judgement, self.tenant), WRITE)
+        return self._server.run(lambda: postgres_pages.judging(judgement, near, self.tenant), WRITE)
 
     def journal(self, servings: Sequence[Serving], counts: Sequence[Count]) -> None:
         """See `Store.journal`."""

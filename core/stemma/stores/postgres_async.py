@@ -80,10 +80,10 @@ class Twins:
         """See `Store.remove`."""
         return await self._server.arun(lambda: postgres_recall.remove(ids, self._reach), WRITE)
 
-    async def ajudge(self, judgement: Judgement) -> Entry | None:
+    async def ajudge(self, judgement: Judgement, near: Sequence[str] = ()) -> Entry | None:
         """See `Store.judge`."""
         return await self._server.arun(
-            lambda: postgres_pages.judging(judgement, self.tenant), WRITE
+            lambda: postgres_pages.judging(judgement, near, self.tenant), WRITE
         )
 
     async def ajournal(self, servings: Sequence[Serving], counts: Sequence[Count]) -> None:

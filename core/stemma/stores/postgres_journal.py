@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from stemma.stores import rules
 from stemma.stores.journal_rows import (
+    BARRED,
     COUNTED,
     JUDGED,
     SERVED,
@@ -21,7 +22,7 @@ from stemma.stores.postgres_steps import COMMIT, Say, Steps
 from stemma.stores.protocol import Count, Judgement, Lesson, Serving
 from stemma.stores.text import escape
 
-__all__ = ["add", "counts", "judgements", "learn", "lessons", "servings"]
+__all__ = ["add", "barred", "counts", "judgements", "learn", "lessons", "note", "servings"]
 
 # ruff: noqa: S608 - statements are put together from constants of this package
 
@@ -56,6 +57,26 @@ def add(servings: Sequence[Serving], counts: Sequence[Count]) -> Steps[None]:
     ]
 
 
+def note(judgement: Judgement, tenant: str) -> Say:
+    """Journal a judgement of a tenant's entry."""
+    one = judgement
+    texts = (one.entry, tenant, one.value, one.verdict, one.by, one.question)
+    return Say(
+        """INSERT INTO judgements (entry, tenant, value, verdict, by, question, confidence, at)
+        VALUES (%s, %s, %s, %s, %s, %s, %s, %s)""",
+        (*escaped(texts), one.confidence, one.at),
+    )
+
+
+def barred(ids: Collection[str]) -> Say:
+    """What some ids, escaped, are barred from: rows of both, in the order of the reports."""
+    return Say(
+        f"""SELECT entry, {BARRED} FROM judgements
+        WHERE entry = ANY(%s) AND verdict = 'wrong_hit' AND {BARRED} <> '' ORDER BY number""",
+        (list(ids),),
+    )
+
+
 def learn(lessons: Sequence[Lesson]) -> Steps[None]:
     """Append lessons, in one trip. See `Store.learn`."""
     columns = [list(column) for column in zip(*map(row, lessons), strict=True)]
@@ -88,7 +109,7 @@ def servings(entry: str | None, limit: int) -> Steps[tuple[Serving, ...]]:
 
 
 def judgements(entry: str | None, limit: int) -> Steps[tuple[Judgement, ...]]:
-    """Journalled verdicts, newest first. See `Store.judgements`."""
+    """Journalled judgements, newest first. See `Store.judgements`."""
     (rows,) = yield [_newest("judgements", JUDGED, entry, limit)]
     return judged(rows)
 

@@ -162,8 +162,9 @@ _STEPS = (
     """ALTER TABLE meta ADD CONSTRAINT numbers_agree CHECK (
         0 <= epoch AND 0 <= recalled AND 0 <= forgotten
         AND greatest(epoch, recalled, forgotten) <= sequence)""",
-    # To version 3: what the policies have learnt.
-    """CREATE TABLE lessons (
+    # To version 3: a judgement says which question it is about, and what the policies have learnt.
+    """ALTER TABLE judgements ADD COLUMN question text COLLATE "C" NOT NULL DEFAULT '';
+    CREATE TABLE lessons (
         number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
         tenant text COLLATE "C" NOT NULL, node text COLLATE "C" NOT NULL,
         state text COLLATE "C" NOT NULL, writer text COLLATE "C" NOT NULL,

@@ -254,11 +254,11 @@ class SqliteStore:
                 pages.state.sequence -= 1
             return gone
 
-    def judge(self, judgement: Judgement) -> Entry | None:
+    def judge(self, judgement: Judgement, near: Sequence[str] = ()) -> Entry | None:
         """See `Store.judge`."""
         with self._write() as (cursor, pages):
             sqlite_journal.note(cursor, judgement)
-            return judge(judgement, pages)
+            return judge(judgement, near, pages)
 
     def journal(self, servings: Sequence[Serving], counts: Sequence[Count]) -> None:
         """See `Store.journal`."""

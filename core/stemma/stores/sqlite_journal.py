@@ -39,12 +39,13 @@ _LESSONS = f"""SELECT number, {TAUGHT} FROM lessons
 
 
 def note(cursor: sqlite3.Cursor, judgement: Judgement) -> None:
-    """Journal a verdict."""
-    texts = (judgement.entry, judgement.value, judgement.verdict, judgement.by)
+    """Journal a judgement."""
+    one = judgement
+    texts = (one.entry, one.value, one.verdict, one.by, one.question)
     cursor.execute(
-        """INSERT INTO judgements (entry, value, verdict, by, confidence, at)
-        VALUES (?, ?, ?, ?, ?, ?)""",
-        (*map(escape, texts), judgement.confidence, judgement.at),
+        """INSERT INTO judgements (entry, value, verdict, by, question, confidence, at)
+        VALUES (?, ?, ?, ?, ?, ?, ?)""",
+        (*map(escape, texts), one.confidence, one.at),
     )
 
 
@@ -92,7 +93,7 @@ def servings(cursor: sqlite3.Cursor, entry: str | None, limit: int) -> tuple[Ser
 
 
 def judgements(cursor: sqlite3.Cursor, entry: str | None, limit: int) -> tuple[Judgement, ...]:
-    """Journalled verdicts, newest first."""
+    """Journalled judgements, newest first."""
     return judged(_newest(cursor, "judgements", JUDGED, entry, limit))
 
 

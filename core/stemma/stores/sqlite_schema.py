@@ -44,7 +44,7 @@ _LESSONS = (
 
 STEPS: Mapping[int, Sequence[str]] = {
     1: ("ALTER TABLE meta ADD COLUMN began INTEGER NOT NULL DEFAULT 0", *_RECALLS_BY),
-    2: _LESSONS,
+    2: ("ALTER TABLE judgements ADD COLUMN question TEXT NOT NULL DEFAULT ''", *_LESSONS),
 }
 """What makes of a version the next one."""
 
@@ -135,7 +135,8 @@ _TABLES = (
     """CREATE TABLE judgements (
         number INTEGER PRIMARY KEY,
         entry TEXT NOT NULL, value TEXT NOT NULL, verdict TEXT NOT NULL,
-        by TEXT NOT NULL, confidence REAL NOT NULL, at REAL NOT NULL
+        by TEXT NOT NULL, confidence REAL NOT NULL, at REAL NOT NULL,
+        question TEXT NOT NULL DEFAULT ''
     )""",
     "CREATE INDEX judgements_by_entry ON judgements (entry)",
     """CREATE TABLE servings (

@@ -27,6 +27,7 @@ from stemma.testing.builders import HOSTILE, NOW, entry, put, put_one, source, v
 from stemma.testing.store_arrivals import ArrivalPromises
 from stemma.testing.store_entries import EntryPromises
 from stemma.testing.store_following import FollowingPromises
+from stemma.testing.store_judgements import JudgementPromises
 from stemma.testing.store_lessons import LessonPromises, lesson
 from stemma.testing.store_lineage import LineagePromises
 from stemma.testing.store_recalls import RecallPromises
@@ -38,6 +39,7 @@ class StoreConformance(
     EntryPromises,
     LineagePromises,
     RecallPromises,
+    JudgementPromises,
     ArrivalPromises,
     FollowingPromises,
     LessonPromises,

@@ -122,13 +122,13 @@ class Forwarding:
         """As `remove`."""
         return cast("int", await self._aask("remove", ids))
 
-    def judge(self, judgement: Judgement) -> Entry | None:
+    def judge(self, judgement: Judgement, near: Sequence[str] = ()) -> Entry | None:
         """See `Store.judge`."""
-        return cast("Entry | None", self._ask("judge", judgement))
+        return cast("Entry | None", self._ask("judge", judgement, near))
 
-    async def ajudge(self, judgement: Judgement) -> Entry | None:
+    async def ajudge(self, judgement: Judgement, near: Sequence[str] = ()) -> Entry | None:
         """As `judge`."""
-        return cast("Entry | None", await self._aask("judge", judgement))
+        return cast("Entry | None", await self._aask("judge", judgement, near))
 
     def journal(self, servings: Sequence[Serving], counts: Sequence[Count]) -> None:
         """See `Store.journal`."""
