@@ -41,7 +41,8 @@ def test_the_figures_are_told_as_json(calibrate, written, asked):
         if {name: one[name] for name in ("policy", "setting")} == told["recommended"]
     )
     fit = [one for one in told["settings"] if one["error_at_most"] <= 0.05]
-    assert best["hits"]["mean"] == max(one["hits"]["mean"] for one in fit)
+    assert best["policy"] == "threshold" or best["setting"] <= 0.05
+    assert best["hits"]["high"] >= max(one["hits"]["mean"] for one in fit)
     for one in told["settings"]:
         assert one["error_at_most"] >= one["error_decided"]["mean"]
         assert all(math.isfinite(one[rate]["mean"]) for rate in ("hits", "error_a_hit"))

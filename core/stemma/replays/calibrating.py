@@ -82,7 +82,8 @@ class Calibrated:
     Args:
         settings: In the order in which they are shown.
         max_error: The wanted error, over the requests that reach the decision.
-        best: The one that serves most among those whose error is surely not above it, if any.
+        best: What is recommended, if anything: the one that hits most among those whose error is
+            surely not above it, or `verified` where it hits about as much.
         why_not: Why there is none, in words.
     """
 
@@ -130,8 +131,7 @@ def calibrate(
         rates = put(contender, streams, given.at)
         settings.append(Setting(policy=policy, value=value, rates=rates, decided=decided))
     why_not = _too_little(requests, wanted)
-    fit = [one for one in settings if one.at_most <= wanted and one.rates["semantic"]["mean"] > 0]
-    best = max(fit, key=lambda one: one.rates["hits"]["mean"], default=None)
+    best = _best(settings, wanted)
     if best is None and not why_not:
         why_not = (
             f"no setting keeps its error surely within {wanted:g} on this log and serves anything "
@@ -176,6 +176,30 @@ def policy_file(found: Calibrated, given: Prepared) -> PolicyFile:
             "rates": {name: dict(best.rates[name]) for name in RATES},
         },
     )
+
+
+def _best(settings: Sequence[Setting], wanted: float) -> Setting | None:
+    """The one that hits most among those whose error is surely not above the wanted one.
+
+    `verified`, where it hits about as much: it goes on judging when the traffic changes. A bound
+    above the wanted error is none of them: in the long run it is spent, whatever this log took.
+    """
+    fit = [
+        one
+        for one in settings
+        if one.at_most <= wanted
+        and one.rates["semantic"]["mean"] > 0
+        and (one.policy == "threshold" or one.value <= wanted)
+    ]
+    if not fit:
+        return None
+    best = max(fit, key=_hits)
+    equal = [one for one in fit if one.rates["hits"]["high"] >= _hits(best)]
+    return max((one for one in equal if one.policy == "verified"), key=_hits, default=best)
+
+
+def _hits(one: Setting) -> float:
+    return one.rates["hits"]["mean"]
 
 
 def _tried(wanted: float, embedder: str) -> list[tuple[str, float, Contender]]:
