@@ -88,10 +88,11 @@ def open(  # noqa: A001 - the name users type: `stemma.open`
             model, a callable from texts to vectors, `"local"`, `"hashing"`, or `None` for exact
             matching only. `"auto"` takes the local model where it is installed, else none, and
             says so.
-        threshold: The least cosine similarity of a semantic hit, 0 to 1 (inclusive).
-        policy: What decides about semantic hits, instead of a threshold with guards: a `Policy`, or
-            the name of one: `"threshold"`, `"verified"`, `"verified-strict"`. The latter two learn,
-            for as long as the cache is open.
+        threshold: The least cosine similarity of a semantic hit, 0 to 1 (inclusive), where a
+            threshold with guards is to decide about them.
+        policy: What decides about semantic hits: a `Policy`, or the name of one: `"verified"` (the
+            default), `"verified-strict"`, `"threshold"`. The first two learn, for each tenant and
+            node apart, and what they have learnt is kept in the store.
         max_error: For the policies that learn: the share of the questions that reach them that may
             be answered wrongly, 0 to 0.5; by default 0.02.
         same_answer: How a fresh answer is compared with one that would have been served, for
@@ -119,7 +120,7 @@ def open(  # noqa: A001 - the name users type: `stemma.open`
     if tenant is not None and (not isinstance(tenant, str) or tenant == ""):
         raise TenantRequired("tenant must be a text that is not empty")
     if policy is None:
-        policy = ThresholdPolicy() if threshold is None else ThresholdPolicy(threshold=threshold)
+        policy = "verified" if threshold is None else ThresholdPolicy(threshold=threshold)
     if max_error is not None and not (isinstance(policy, str) and policy in LEARNING):
         raise UsageError(f"max_error goes with policy= one of {', '.join(LEARNING)}")
     if isinstance(policy, str) and policy not in POLICIES:

@@ -30,9 +30,10 @@ class Deciding:
             query: The question.
             near: Entries that may be served by themselves, with their similarities to it.
         """
-        yield from ()
-        policy = self._parts.policy if query.policy is None else query.policy
-        return policy.decide(
-            str(query.request.focus),
-            [Candidate(one.id, str(one.focus), similarity, one.value) for one, similarity in near],
-        )
+        candidates = [
+            Candidate(one.id, str(one.focus), similarity, one.value) for one, similarity in near
+        ]
+        scope, asked = query.scope, str(query.request.focus)
+        if query.policy is not None:
+            return query.policy.decide(asked, candidates)
+        return (yield from self._parts.policies.decide(scope.tenant, scope.node, asked, candidates))

@@ -8,7 +8,7 @@ from stemma.entry import Entry
 from stemma.errors import CodecError, UnkeyableValue
 from stemma.outcome import Ticket
 from stemma.parts import Parts
-from stemma.policies.learning import Judgement, Learns
+from stemma.policies.learning import Judgement
 from stemma.policies.same_answer import Answer, Sameness
 
 __all__ = ["Judging"]
@@ -29,20 +29,22 @@ class Judging:
 
         Where nobody can say, it is told nothing; and no trouble in finding out is the caller's.
         """
-        policy, trial = self._parts.policy, ticket.trial
-        if trial is None or not isinstance(policy, Learns):
+        scope, trial = ticket.query.scope, ticket.trial
+        if trial is None:
             return
         try:
             fetched = yield Ask(self._parts.store, "get", ((trial.candidate,),))
             entry = fetched.entries.get(trial.candidate)
             verdict = None if entry is None else (yield from self._compared(ticket, fresh, entry))
+            if verdict is None:
+                return
+            said = Judgement(trial=trial, right=verdict.same, by=verdict.by)
+            yield from self._parts.policies.learn(scope.tenant, scope.node, said)
         except Exception as error:
-            self._parts.fault("judge", error, ticket.query.scope)
+            self._parts.fault("judge", error, scope)
             return
-        if verdict is not None:
-            policy.learn(Judgement(trial=trial, right=verdict.same, by=verdict.by))
-            said = "right" if verdict.same else "wrong"
-            self._parts.tell("judgement", ticket.query.scope, said, entry, detail=verdict.by)
+        word = "right" if verdict.same else "wrong"
+        self._parts.tell("judgement", scope, word, entry, detail=verdict.by)
 
     def _compared(self, ticket: Ticket, fresh: Encoded, stored: Entry) -> Steps[Sameness | None]:
         if fresh.value == stored.value:

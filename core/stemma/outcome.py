@@ -30,6 +30,7 @@ REASONS: Mapping[str, str] = {
     "guard:name": "the nearest entry asks about other names",
     "guard:question": "the nearest entry asks for another kind of thing",
     "guard:order": "the same words in another order",
+    "guard:language": "not near enough for a language that the guards do not know",
     "guard:word": "the nearest entry asks about another thing",
     "context": "the conversation before the nearest entry means something else",
     "unproven": "no list found for a near query is known to hold this one's documents",

@@ -29,8 +29,15 @@ class Tries:
         trial = Trial(candidate=nearest.id, known=(nearest.similarity,))
         return Decision((), "audit", nearest.id, nearest.similarity, "", trial)
 
-    def learn(self, judgement):
-        self.told.append(judgement)
+    @property
+    def identity(self):
+        return {"policy": self.name}
+
+    def anew(self):
+        return self
+
+    def learn(self, *judgements):
+        self.told += judgements
 
     def record(self):
         return {}
@@ -144,7 +151,7 @@ def test_policies_have_names():
         {"policy": "verified", "max_error": 0.6},
         {"policy": "verified", "max_error": -0.1},
         {"policy": "threshold", "max_error": 0.1},
-        {"max_error": 0.1},
+        {"threshold": 0.9, "max_error": 0.1},
         {"policy": "verified", "threshold": 0.9},
         {"same_answer": "equal"},
         {"policy": 3},

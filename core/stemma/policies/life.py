@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -11,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from stemma.errors import UsageError
+from stemma.policies.shares import drawn
 from stemma.scope import NODES, Node
 
 __all__ = [
@@ -125,14 +125,8 @@ def own_life(
     if math.isinf(limit):
         return None
     shrunk = limit if base is None else base * factor ** (hop - 1) * confidence**exponent
-    life = min(shrunk, limit) * (1 - jitter * _share(seed))
+    life = min(shrunk, limit) * (1 - jitter * drawn(seed))
     return life if floor is None else max(life, min(floor, limit))
-
-
-def _share(seed: str) -> float:
-    """A number in [0, 1) that depends on the seed alone."""
-    raw = hashlib.blake2b(seed.encode("utf-8", "surrogatepass"), digest_size=6).digest()
-    return int.from_bytes(raw, "big") / 2**48
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

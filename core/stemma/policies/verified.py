@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from stemma.errors import UsageError
 from stemma.policies.evidence import Evidence
-from stemma.policies.guards import guard
+from stemma.policies.guards import guard, guarded
 from stemma.policies.learning import Judgement, Trial, must_agree
-from stemma.policies.shares import error_bound, share
-from stemma.policies.standing import Standing, known, standings
+from stemma.policies.shares import drawn, error_bound, share
+from stemma.policies.standing import NEAR, Standing, known, standings
 from stemma.policies.threshold import Accepted, Candidate, Decision, nearest_first
 from stemma.policies.verifier import FeatureVerifier, Verified, Verifier, shipped
 
@@ -56,14 +55,17 @@ class VerifiedPolicy:
         audits: The share of would-be hits that is computed afresh in the long run, above 0; at
             first it is higher, see `audit_share` in
             `stemma.policies.budget`.
-        seed: Of the choice of audits; by default another one each time.
+        seed: Of the choice of audits, which follows from it, from the two texts and from how many
+            requests came before: whoever runs the same again sees the same.
+        prior: The weights of what is known of a candidate (`stemma.policies.standing.KNOWN`) before
+            anything was judged; by default those that come with the package.
 
     Raises:
         UsageError: An argument is out of its range.
     """
 
     name = "verified"
-    depth = 16
+    depth = 8
     floor = 0.4
 
     def __init__(
@@ -73,7 +75,8 @@ class VerifiedPolicy:
         embedder: str = "",
         verifier: Verifier | None = None,
         audits: float = 0.05,
-        seed: int | None = None,
+        seed: int = 0,
+        prior: Mapping[str, float] | None = None,
     ) -> None:
         self.max_error = error_bound(max_error)
         if share("audits", audits) == 0:
@@ -82,12 +85,19 @@ class VerifiedPolicy:
         record = shipped()
         self._verifier = FeatureVerifier.read(record) if verifier is None else verifier
         self._evidence = Evidence(
-            prior=record["standing"],
+            prior=record["standing"] if prior is None else prior,
             bound=self.max_error,
             audits=float(audits),
             warm=embedder == record["embedder"],
         )
-        self._random = random.Random(seed)  # noqa: S311 - no secret
+        self._seed = seed
+        self._settings: dict[str, Any] = {
+            "embedder": embedder,
+            "verifier": self._verifier,
+            "audits": float(audits),
+            "seed": seed,
+            "prior": prior,
+        }
 
     def __repr__(self) -> str:
         return f"VerifiedPolicy(max_error={self.max_error:g}, judged={len(self._evidence)})"
@@ -95,7 +105,7 @@ class VerifiedPolicy:
     def decide(self, asked: str, candidates: Sequence[Candidate]) -> Decision:
         """See `Policy.decide`; the surest first."""
         evidence = self._evidence
-        evidence.count()
+        number = evidence.count()
         ranked = nearest_first(candidates)[: self.depth]
         if not ranked:
             return Decision(reason="cold")
@@ -109,32 +119,40 @@ class VerifiedPolicy:
         if not evidence.allows(best.known, best.score):
             return self._declined(ranked[0], stood[0], best)
         audited = evidence.audits(best.known)
-        if self._random.random() < audited:
+        if drawn(f"{self._seed} {number} {asked} {best.candidate.focus}") < audited:
             trial = Trial(candidate=best.candidate.id, known=best.known, weight=1.0 / audited)
             return _refused(best.candidate, "audit", "", trial)
         accepted = tuple(_accepted(one) for one in open_ if evidence.allows(one.known, one.score))
         return Decision(accepted, "", ranked[0].id, ranked[0].similarity)
 
-    def learn(self, judgement: Judgement) -> None:
-        """See `Learns.learn`."""
-        self._evidence.add(judgement)
-
-    def record(self) -> dict[str, Any]:
-        """See `Learns.record`."""
-        return {**self._identity(), **self._evidence.record()}
-
-    def restore(self, record: Mapping[str, Any]) -> None:
-        """See `Learns.restore`."""
-        must_agree(record, self._identity())
-        self._evidence.restore(record)
-
-    def _identity(self) -> dict[str, Any]:
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """See `Learns.identity`."""
         return {
             "policy": self.name,
             "version": 1,
             "embedder": self.embedder,
             "verifier": self._verifier.revision,
         }
+
+    def anew(self) -> VerifiedPolicy:
+        """See `Learns.anew`."""
+        other = VerifiedPolicy(self.max_error, **self._settings)
+        other._evidence.restore(self._evidence.record())
+        return other
+
+    def learn(self, *judgements: Judgement) -> None:
+        """See `Learns.learn`."""
+        self._evidence.add(judgements)
+
+    def record(self) -> dict[str, Any]:
+        """See `Learns.record`."""
+        return {**self.identity, **self._evidence.record()}
+
+    def restore(self, record: Mapping[str, Any]) -> None:
+        """See `Learns.restore`."""
+        must_agree(record, self.identity)
+        self._evidence.restore(record)
 
     def _verified(self, asked: str, ranked: Sequence[Candidate]) -> list[_Stood]:
         """Those that may be the best, best first: what cannot overtake is not verified."""
@@ -160,7 +178,14 @@ class VerifiedPolicy:
 
     def _stood(self, asked: str, candidate: Candidate, standing: Standing) -> _Stood:
         said = self._verifier.verify(asked, candidate)
-        clear = not said.refused and guard(asked, candidate.focus) is None
+        near = standing.nearness >= NEAR and not said.refused
+        known_language = guarded(asked, candidate.focus)
+        objection = None
+        if near or not known_language:
+            objection = guard(asked, candidate.focus, candidate.similarity)
+        if objection is not None and not known_language:
+            said = replace(said, refused=said.refused or objection.reason)
+        clear = near and objection is None
         row = known(said.score, standing, clear=clear)
         return _Stood(candidate, said, row, self._evidence.score(row))
 
@@ -196,5 +221,5 @@ def _chance(score: float) -> float:
     return 1.0 / (1.0 + math.exp(-max(min(score, 30.0), -30.0)))
 
 
-_REACH = 4
+_REACH = 3
 """How many candidates are verified at most: those that the rest of what is known puts first."""
