@@ -113,24 +113,73 @@ def test_a_read_that_ends_after_a_write_began_is_not_stored(cache, tools, when):
     assert get(tools, lambda: seat[0]).value == "14B"
 
 
-def test_what_another_process_reads_during_a_write_is_taken_back_after_it(cache, clock, url):
-    """Another cache on the same store knows nothing of the write that is under way."""
+@pytest.fixture
+def theirs(tools, clock, url):
+    """Another cache on the same store, as in another process: it knows of no write under way."""
     if url == ":memory:":
         pytest.skip("memory has no other process")
-    registry = ToolRegistry()
-    registry.declare("get", READ)
-    registry.declare("move", WRITE)
-    ours = ToolCaching(cache, registry)
     with stemma.open(url, tenant="me", embedder=None, clock=clock) as other:
-        theirs = ToolCaching(other, registry)
+        yield ToolCaching(other, tools.registry)
 
-        def write():
+
+class Lost(Exception):
+    """The answer to a write is lost."""
+
+
+@pytest.mark.parametrize("style", ["sync", "async", "async, in a thread"])
+@pytest.mark.parametrize("ends", ["well", "with an error"])
+def test_what_another_process_reads_during_a_write_is_taken_back_after_it(
+    tools, theirs, style, ends
+):
+    assert get(theirs, lambda: "long before").stored
+
+    def write():
+        assert get(theirs, lambda: "12A").value == "12A"  # nothing from before the write
+        assert get(theirs, lambda: "14B").value == "12A"  # the write has not come to an end
+        if ends != "well":
+            raise Lost
+
+    async def awrite():
+        write()
+
+    try:
+        if style == "sync":
+            tools.call("move", {"id": "1"}, write)
+        else:
+            compute = awrite if style == "async" else write
+            asyncio.run(tools.acall("move", {"id": "1"}, compute))
+    except Lost:
+        assert ends != "well"
+    assert get(theirs, lambda: "14B").value == "14B"
+    assert get(tools, lambda: "never").value == "14B"
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_write_that_is_cancelled_takes_back_in_other_processes(tools, theirs, times):
+    async def run():
+        started = asyncio.Event()
+
+        async def write():
             assert get(theirs, lambda: "12A").stored
-            assert get(theirs, lambda: "14B").value == "12A"  # the write has not come to an end
+            started.set()
+            await asyncio.sleep(60)
 
-        ours.call("move", {"id": "1"}, write)
-        assert get(theirs, lambda: "14B").value == "14B"
-        assert get(ours, lambda: "never").value == "14B"
+        task = asyncio.create_task(tools.acall("move", {"id": "1"}, write))
+        await started.wait()
+        for _ in range(times):  # whoever cancels again, while it is taken back, changes nothing
+            task.cancel()
+            await asyncio.sleep(0)
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        while (await theirs.acall("get", {"id": "1"}, fresh)).value == "12A":
+            assert times > 1
+            await asyncio.sleep(0.001)
+
+    async def fresh():
+        return "14B"
+
+    asyncio.run(run())
+    assert get(theirs, lambda: "never").value == "14B"
 
 
 def test_who_waited_for_a_read_that_a_write_overtook_reads_anew(tools):

@@ -8,6 +8,7 @@ import stemma
 from stemma.errors import StoreUnavailable
 from stemma.testing.fakes import Faulty, Scripted
 from stemma.tools import ToolCaching, ToolPolicy, ToolRegistry, cacheable
+from stemma.tools.unsettled import Unsettled
 
 
 def test_a_read_after_a_write_sees_it(do, tools, world):
@@ -133,12 +134,18 @@ def test_nothing_built_on_a_write_is_stored_so_that_it_is_never_left_out(cache, 
     assert world.calls == [("move", "1")] * 2
 
 
-def test_a_read_past_the_cache_is_read_all_the_same(cache, tools, world):
-    """What is built on it goes with the resource, though the read itself was not stored."""
-    policy = ToolPolicy(reads=["booking:{id}"], when=lambda _: False)
+@pytest.mark.filterwarnings("ignore:the cache is bypassed")
+@pytest.mark.parametrize(
+    ("declared", "injected"),
+    [({"when": lambda _: False}, {}), ({"keep": lambda _: False}, {}), ({}, {"of": object()})],
+    ids=["declined", "not kept", "unkeyable"],
+)
+def test_a_read_that_is_not_stored_is_read_all_the_same(cache, tools, world, declared, injected):
+    """What is built on it goes with the resource."""
+    tools.registry.declare("peek", ToolPolicy(reads=["booking:{id}"], **declared))
     with cache.trace():
-        tools.registry.declare("peek", policy)
-        tools.call("peek", {"id": "1"}, lambda: "12A")
+        seen = tools.call("peek", {"id": "1"}, lambda: "12A", injected=injected)
+        assert not seen.stored
         assert cache.answers.get_or_compute("Where do I sit?", lambda: "in 12A").stored
     tools.wrap(world.move)("1", "14B")
     assert cache.answers.lookup("Where do I sit?").reason == "cold"
@@ -216,3 +223,25 @@ def test_a_write_tells_the_listeners_what_it_took_back(cache, tools, world):
     told = [detail for kind, detail in heard if kind == "recall"]
     assert len(told) == 2
     assert ["took back 1 entry" in one for one in told] == [True, False]
+
+
+def test_what_a_later_write_owes_is_not_settled_by_what_was_taken_back_before():
+    pending = Unsettled()
+    pending.begin(["a"])
+    pending.end(["a"])
+    owed = pending.owed(["a", "b"])
+    pending.begin(["a"])
+    assert pending.writing(["b", "a"])
+    pending.end(["a"])
+    pending.settled(owed)
+    assert pending.owed(["a"]) != {}
+    pending.settled(pending.owed(["a"]))
+    assert (pending.owed(["a"]), pending.writing(["a"])) == ({}, False)
+
+
+def test_what_a_parents_thread_was_writing_is_owed_in_a_child():
+    pending = Unsettled()
+    pending.begin(["a"])
+    pending.after_fork()
+    assert not pending.writing(["a"])
+    assert list(pending.owed(["a"])) == ["a"]
