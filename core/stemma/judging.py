@@ -8,8 +8,10 @@ from stemma.entry import Entry
 from stemma.errors import CodecError, UnkeyableValue
 from stemma.outcome import Ticket
 from stemma.parts import Parts
-from stemma.policies.learning import Judgement, Learns
+from stemma.policies import learning
+from stemma.policies.learning import Learns
 from stemma.policies.same_answer import Answer, Sameness
+from stemma.stores.protocol import Finding, Judgement
 
 __all__ = ["Judging"]
 
@@ -25,24 +27,46 @@ class Judging:
         self._parts = parts
 
     def judge(self, ticket: Ticket, fresh: Encoded) -> Steps[None]:
-        """Tell the policy whether the entry that it tried would have answered rightly.
+        """Find whether the entry that was tried would have answered rightly, and say so.
 
-        Where nobody can say, it is told nothing; and no trouble in finding out is the caller's.
+        To the policy, where it learns; and of what would have been served, to the store. Where
+        nobody can say, nothing is said; and no trouble in finding out is the caller's.
         """
         policy, trial = self._parts.policy, ticket.trial
-        if trial is None or not isinstance(policy, Learns):
+        if trial is None:
+            return
+        learner = policy if isinstance(policy, Learns) and trial.known else None
+        if learner is None and not trial.audit:
             return
         try:
             fetched = yield Ask(self._parts.store, "get", ((trial.candidate,),))
             entry = fetched.entries.get(trial.candidate)
             verdict = None if entry is None else (yield from self._compared(ticket, fresh, entry))
+            if verdict is None:
+                return
+            if learner is not None:
+                learner.learn(learning.Judgement(trial=trial, right=verdict.same, by=verdict.by))
+            if trial.audit:
+                finding: Finding = "agreed" if verdict.same else "disagreed"
+                question = ticket.query.key_in(entry.partition).id
+                yield from self._note(entry, finding, verdict.by, question)
         except Exception as error:
             self._parts.fault("judge", error, ticket.query.scope)
             return
-        if verdict is not None:
-            policy.learn(Judgement(trial=trial, right=verdict.same, by=verdict.by))
-            said = "right" if verdict.same else "wrong"
-            self._parts.tell("judgement", ticket.query.scope, said, entry, detail=verdict.by)
+        said = "right" if verdict.same else "wrong"
+        self._parts.tell("judgement", ticket.query.scope, said, entry, detail=verdict.by)
+
+    def _note(self, entry: Entry, finding: Finding, by: str, question: str) -> Steps[None]:
+        judgement = Judgement(
+            entry=entry.id,
+            value=entry.value,
+            verdict=finding,
+            by=by,
+            confidence=1.0,
+            at=self._parts.clock.now(),
+            question=question,
+        )
+        yield Ask(self._parts.store, "judge", (judgement,))
 
     def _compared(self, ticket: Ticket, fresh: Encoded, stored: Entry) -> Steps[Sameness | None]:
         if fresh.value == stored.value:

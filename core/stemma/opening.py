@@ -12,6 +12,7 @@ from stemma.errors import EmbedderError, MissingDependency, StoreUnavailable, Us
 from stemma.indexes.protocol import Index
 from stemma.lease import Leases
 from stemma.parts import Fail
+from stemma.policies.confidence import ConfidencePolicy
 from stemma.policies.life import LifePolicy
 from stemma.policies.novelty import Novelty
 from stemma.policies.same_answer import SameAnswer
@@ -55,6 +56,7 @@ class Options:
     index: Index | None = None
     clock: Clock | None = None
     novelty: Novelty | None = None
+    confidence: ConfidencePolicy | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from stemma.indexes.protocol import Index
 from stemma.journal import Journal
 from stemma.lease import Leases
 from stemma.lineage.frames import Frame, Read, register
+from stemma.policies.confidence import ConfidencePolicy
 from stemma.policies.life import LifePolicy
 from stemma.policies.novelty import Novelty
 from stemma.policies.same_answer import SameAnswer
@@ -24,6 +25,7 @@ from stemma.policies.threshold import Policy
 from stemma.query import Query
 from stemma.scope import Scope
 from stemma.stores.protocol import Store
+from stemma.trials import Trials
 
 __all__ = ["Fail", "Parts", "kind_of"]
 
@@ -56,6 +58,7 @@ class Parts:
         leases: Leases | None = None,
         same_answer: SameAnswer | None = None,
         novelty: Novelty | None = None,
+        confidence: ConfidencePolicy | None = None,
     ) -> None:
         self.store = store
         self.index = index
@@ -67,6 +70,8 @@ class Parts:
         self.leases = leases
         self.same_answer = SameAnswer() if same_answer is None else same_answer
         self.novelty = novelty
+        self.confidence = ConfidencePolicy() if confidence is None else confidence
+        self.trials = Trials()
         self.listeners = Listeners()
         self.journal = Journal(store, lambda error: self.fault("journal", error))
         self.sequence = 0

@@ -12,6 +12,7 @@ from stemma.errors import CodecError, StemmaError, UsageError
 from stemma.judging import Judging
 from stemma.outcome import Stored, Ticket
 from stemma.parts import Parts, kind_of
+from stemma.policies.shares import share
 from stemma.query import Query
 from stemma.ranking import Ranking
 from stemma.stores.protocol import Put
@@ -60,9 +61,14 @@ class Putting:
             ticket: The ticket.
             value: The value.
             cost: What a hit will save; by default the time since the lookup.
-            confidence: How sure the value is to be right, 0 to 1; shortens its life.
+            confidence: How sure the value is to be right, 0 to 1; shortens its life, and decides
+                whether it is served (`ConfidencePolicy`).
             life: How long it lives at most, seconds; `None`: as the policy says.
+
+        Raises:
+            UsageError: The confidence is out of its range.
         """
+        confidence = share("confidence", confidence)
         encoded = self._encode(ticket, value)
         if isinstance(encoded, Stored):
             return self.done(ticket, encoded)

@@ -50,3 +50,7 @@ class Query:
     life: float | None = None
     hop: int = 1
     search: Search | None = None
+
+    def key_in(self, partition: str) -> Key:
+        """The request's key in the tenant's partition, or in that of a pool searched as well."""
+        return next((key for _, key in self.pools if key.partition == partition), self.key)

@@ -51,16 +51,18 @@ class ConfidencePolicy:
             agreed: How many audits agreed with it.
             disagreed: How many did not.
         """
-        audits = agreed + disagreed
-        share("stored", stored)
-        believed = (stored * self.stored_as + agreed) / (self.stored_as + audits)
-        if self.half_life is None:
-            return believed
-        return believed * float(0.5 ** (max(age, 0.0) / self.half_life))
+        return self._now(share("stored", stored), age, agreed, disagreed)
 
     def refuses(
         self, stored: float, *, age: float = 0.0, agreed: int = 0, disagreed: int = 0
     ) -> bool:
         """Whether the entry must not be served: `low_confidence`."""
-        now = self.confidence(stored, age=age, agreed=agreed, disagreed=disagreed)
-        return now < self.floor
+        if self.half_life is None and not agreed and not disagreed:
+            return stored < self.floor  # what nearly every hit asks
+        return self._now(stored, age, agreed, disagreed) < self.floor
+
+    def _now(self, stored: float, age: float, agreed: int, disagreed: int) -> float:
+        believed = (stored * self.stored_as + agreed) / (self.stored_as + agreed + disagreed)
+        if self.half_life is None:
+            return believed
+        return believed * float(0.5 ** (max(age, 0.0) / self.half_life))
