@@ -33,11 +33,13 @@ class Deciding:
             query: The question.
             near: Entries that may be served by themselves, with their similarities to it.
         """
-        yield from ()
-        return self._parts.policy.decide(
-            str(query.request.focus),
-            [Candidate(one.id, str(one.focus), similarity, one.answer) for one, similarity in near],
-        )
+        candidates = [
+            Candidate(one.id, str(one.focus), similarity, one.answer) for one, similarity in near
+        ]
+        scope, asked = query.scope, str(query.request.focus)
+        if query.policy is not None:
+            return query.policy.decide(asked, candidates)
+        return (yield from self._parts.policies.decide(scope.tenant, scope.node, asked, candidates))
 
 
 def audited(accepted: Accepted) -> Miss:

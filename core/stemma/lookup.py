@@ -26,6 +26,7 @@ from stemma.query import Query
 from stemma.scope import Scope
 from stemma.servable import refusal
 from stemma.stores.protocol import Fetched, Serving
+from stemma.trials import Served
 
 __all__ = ["Lookup", "Reuse"]
 
@@ -177,7 +178,7 @@ class Lookup:
         vector = yield from self.embed(query)
         if vector is None:
             return Miss(reason="cold", detail="the text is longer than the model's window"), None
-        policy = self._parts.policy
+        policy = self._parts.policy if query.policy is None else query.policy
         follows = query.request.turns != ()
         floor = context.floor(policy.floor) if follows else policy.floor
         near = yield from self.near(query, vector, policy.depth, floor)
@@ -323,7 +324,8 @@ class Lookup:
             return hit
         question = query.key_in(entry.partition).id
         if by.trial is not None:
-            self._parts.trials.keep(question, by.trial)
+            scope = query.scope
+            self._parts.trials.keep(question, Served(scope.tenant, scope.node, by.trial))
         return replace(hit, question=question)
 
     def _remove(self, id: str) -> Steps[None]:

@@ -15,6 +15,7 @@ from stemma.errors import CacheFault, DamagedDatabase, StoreError
 from stemma.events import Event, Kind, Listeners
 from stemma.indexes.protocol import Index
 from stemma.journal import Journal
+from stemma.learnt import Policies
 from stemma.lease import Leases
 from stemma.lineage.frames import Frame, Read, register
 from stemma.policies.confidence import ConfidencePolicy
@@ -74,6 +75,14 @@ class Parts:
         self.trials = Trials()
         self.listeners = Listeners()
         self.journal = Journal(store, lambda error: self.fault("journal", error))
+        self.policies = Policies(
+            policy,
+            embedder=embedder,
+            store=store,
+            journal=self.journal,
+            clock=clock,
+            warn=lambda words: self.tell("warning", None, "policy", detail=words),
+        )
         self.sequence = 0
         self._logged: dict[tuple[str, str], float] = {}
         self.number = next(_numbers)

@@ -75,7 +75,7 @@ class Putting:
         (stored,) = yield from self._put_all(
             [_Ready(ticket, value, encoded, cost, confidence, life)]
         )
-        yield from self._judging.judge(ticket, encoded)
+        yield from self._judging.judge(ticket, value, encoded, stored.entry)
         return stored
 
     def put_many(

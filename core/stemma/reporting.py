@@ -14,7 +14,6 @@ from stemma.errors import UsageError
 from stemma.outcome import Hit
 from stemma.parts import Parts
 from stemma.policies import learning
-from stemma.policies.learning import Learns
 from stemma.policies.shares import share
 from stemma.stores.protocol import Judgement
 
@@ -133,8 +132,9 @@ def _taught(parts: Parts, judgement: Judgement, known: Entry | None) -> Steps[No
     A policy that learns is told, where this process made the hit. A list that served another query
     was stored for that one too: that copy goes.
     """
-    trial = parts.trials.take(judgement.question, judgement.entry)
-    if trial is not None and isinstance(parts.policy, Learns):
-        parts.policy.learn(learning.Judgement(trial=trial, right=False, by=judgement.by))
+    served = parts.trials.take(judgement.question, judgement.entry)
+    if served is not None:
+        wrong = learning.Judgement(trial=served.trial, right=False, by=judgement.by)
+        yield from parts.policies.learn(served.tenant, served.node, wrong)
     if known is not None and known.node == "retrieval":
         yield Ask(parts.store, "remove", ([judgement.question],))

@@ -150,7 +150,7 @@ def test_a_cluster_of_bad_hits_dies_at_once(plane, do, reported):
 
 
 def test_where_nobody_can_say_it_stays_doubted(plane, do, reported):
-    ask(plane, do, "at 35", Scripted({"days": 3}))
+    ask(plane, do, "at 35", Scripted(""))
     judged = do(plane.answers.lookup, "at 30").entry.judged
     assert (judged.doubted, judged.agreed, judged.disagreed) == (True, 0, 0)
 
@@ -168,8 +168,15 @@ class Learner(ThresholdPolicy):
         )
         return replace(decision, accepted=tuple(accepted))
 
-    def learn(self, judgement):
-        self.told.append(judgement)
+    @property
+    def identity(self):
+        return {"policy": "learner"}
+
+    def anew(self):
+        return self
+
+    def learn(self, *judgements):
+        self.told.extend(judgements)
 
     def record(self):
         return {}

@@ -21,6 +21,7 @@ COLUMNS = {"judgements": "number, entry, tenant, value, verdict, by, confidence,
 CONTENTS = [
     f"SELECT {COLUMNS.get(table, '*')} FROM stemma.{table} ORDER BY 1, 2"
     for table in postgres_schema.TABLES
+    if f"CREATE TABLE {table} " in FIRST
 ]
 CATALOG = """SELECT 'column', c.relname, a.attname || ' ' || format_type(a.atttypid, a.atttypmod)
         || ' ' || a.attnotnull

@@ -209,6 +209,23 @@ class BelievesTheNeighbours(MemoryStore):
         return super().judge(judgement)
 
 
+class LosesALesson(MemoryStore):
+    """Keeps the last of a batch."""
+
+    def learn(self, lessons):
+        super().learn(lessons[-1:])
+
+
+class TeachesEverybody(MemoryStore):
+    """Gives the lessons of all tenants."""
+
+    def lessons(self, tenant, node, *, after=0):
+        rooms = [
+            super(TeachesEverybody, self).lessons(*room, after=after) for room in self._lessons
+        ]
+        return tuple(one for lessons in rooms for one in lessons)
+
+
 BROKEN: dict[type[MemoryStore], str] = {
     ForgetsWhatCame: "test_what_was_searched_before_documents_came_is_refused",
     ReplacesAnything: "test_an_entry_that_must_replace_another_replaces_only_that",
@@ -231,6 +248,8 @@ BROKEN: dict[type[MemoryStore], str] = {
     OverwritesCounters: "test_counters_are_added_up",
     ForgetsWhatIsBarred: "test_a_bar_holds_for_whatever_has_the_id",
     BelievesTheNeighbours: "test_what_is_near_a_wrong_hit_is_doubted",
+    LosesALesson: "test_lessons_come_back_whole_and_in_order",
+    TeachesEverybody: "test_hostile_texts_learn_apart",
 }
 
 

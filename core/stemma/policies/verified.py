@@ -13,7 +13,7 @@ from stemma.policies.evidence import Evidence
 from stemma.policies.guards import guard
 from stemma.policies.learning import Judgement, Trial, must_agree
 from stemma.policies.shares import error_bound, share
-from stemma.policies.standing import Standing, known, standings
+from stemma.policies.standing import NEAR, Standing, known, standings
 from stemma.policies.threshold import Accepted, Candidate, Decision, nearest_first
 from stemma.policies.verifier import FeatureVerifier, Verified, Verifier, shipped
 
@@ -57,13 +57,15 @@ class VerifiedPolicy:
             first it is higher, see `audit_share` in
             `stemma.policies.budget`.
         seed: Of the choice of audits; by default another one each time.
+        prior: The weights of what is known of a candidate (`stemma.policies.standing.KNOWN`) before
+            anything was judged; by default those that come with the package.
 
     Raises:
         UsageError: An argument is out of its range.
     """
 
     name = "verified"
-    depth = 16
+    depth = 8
     floor = 0.4
 
     def __init__(
@@ -74,6 +76,7 @@ class VerifiedPolicy:
         verifier: Verifier | None = None,
         audits: float = 0.05,
         seed: int | None = None,
+        prior: Mapping[str, float] | None = None,
     ) -> None:
         self.max_error = error_bound(max_error)
         if share("audits", audits) == 0:
@@ -82,12 +85,19 @@ class VerifiedPolicy:
         record = shipped()
         self._verifier = FeatureVerifier.read(record) if verifier is None else verifier
         self._evidence = Evidence(
-            prior=record["standing"],
+            prior=record["standing"] if prior is None else prior,
             bound=self.max_error,
             audits=float(audits),
             warm=embedder == record["embedder"],
         )
         self._random = random.Random(seed)  # noqa: S311 - no secret
+        self._settings: dict[str, Any] = {
+            "embedder": embedder,
+            "verifier": self._verifier,
+            "audits": float(audits),
+            "seed": seed,
+            "prior": prior,
+        }
 
     def __repr__(self) -> str:
         return f"VerifiedPolicy(max_error={self.max_error:g}, judged={len(self._evidence)})"
@@ -117,26 +127,34 @@ class VerifiedPolicy:
         accepted = tuple(_accepted(one) for one in open_ if evidence.allows(one.known, one.score))
         return Decision(accepted, "", ranked[0].id, ranked[0].similarity)
 
-    def learn(self, judgement: Judgement) -> None:
-        """See `Learns.learn`."""
-        self._evidence.add(judgement)
-
-    def record(self) -> dict[str, Any]:
-        """See `Learns.record`."""
-        return {**self._identity(), **self._evidence.record()}
-
-    def restore(self, record: Mapping[str, Any]) -> None:
-        """See `Learns.restore`."""
-        must_agree(record, self._identity())
-        self._evidence.restore(record)
-
-    def _identity(self) -> dict[str, Any]:
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """See `Learns.identity`."""
         return {
             "policy": self.name,
             "version": 1,
             "embedder": self.embedder,
             "verifier": self._verifier.revision,
         }
+
+    def anew(self) -> VerifiedPolicy:
+        """See `Learns.anew`."""
+        other = VerifiedPolicy(self.max_error, **self._settings)
+        other._evidence.restore(self._evidence.record())
+        return other
+
+    def learn(self, *judgements: Judgement) -> None:
+        """See `Learns.learn`."""
+        self._evidence.add(judgements)
+
+    def record(self) -> dict[str, Any]:
+        """See `Learns.record`."""
+        return {**self.identity, **self._evidence.record()}
+
+    def restore(self, record: Mapping[str, Any]) -> None:
+        """See `Learns.restore`."""
+        must_agree(record, self.identity)
+        self._evidence.restore(record)
 
     def _verified(self, asked: str, ranked: Sequence[Candidate]) -> list[_Stood]:
         """Those that may be the best, best first: what cannot overtake is not verified."""
@@ -162,7 +180,8 @@ class VerifiedPolicy:
 
     def _stood(self, asked: str, candidate: Candidate, standing: Standing) -> _Stood:
         said = self._verifier.verify(asked, candidate)
-        clear = not said.refused and guard(asked, candidate.focus) is None
+        near = standing.nearness >= NEAR and not said.refused
+        clear = near and guard(asked, candidate.focus) is None
         row = known(said.score, standing, clear=clear)
         return _Stood(candidate, said, row, self._evidence.score(row))
 
@@ -199,5 +218,5 @@ def _chance(score: float) -> float:
     return 1.0 / (1.0 + math.exp(-max(min(score, 30.0), -30.0)))
 
 
-_REACH = 4
+_REACH = 3
 """How many candidates are verified at most: those that the rest of what is known puts first."""

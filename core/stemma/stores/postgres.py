@@ -33,6 +33,7 @@ from stemma.stores.protocol import (
     Count,
     Fetched,
     Judgement,
+    Lesson,
     Put,
     Serving,
 )
@@ -163,6 +164,15 @@ class PostgresStore(Twins):
         """See `Store.journal`."""
         if servings or counts:
             self._server.run(lambda: postgres_journal.add(servings, counts), WRITE)
+
+    def learn(self, lessons: Sequence[Lesson]) -> None:
+        """See `Store.learn`."""
+        if lessons:
+            self._server.run(lambda: postgres_journal.learn(lessons), WRITE)
+
+    def lessons(self, tenant: str, node: str, *, after: int = 0) -> tuple[Lesson, ...]:
+        """See `Store.lessons`. One that is damaged is none."""
+        return self._server.run(lambda: postgres_journal.lessons(tenant, node, after))
 
     def lineage(self, id: str) -> Lineage | None:
         """See `Store.lineage`. Raises `StoreError` where the record is damaged."""

@@ -22,6 +22,7 @@ from stemma.stores.protocol import (
     Count,
     Fetched,
     Judgement,
+    Lesson,
     Put,
     Serving,
 )
@@ -89,6 +90,15 @@ class Twins:
         """See `Store.journal`."""
         if servings or counts:
             await self._server.arun(lambda: postgres_journal.add(servings, counts), WRITE)
+
+    async def alearn(self, lessons: Sequence[Lesson]) -> None:
+        """See `Store.learn`."""
+        if lessons:
+            await self._server.arun(lambda: postgres_journal.learn(lessons), WRITE)
+
+    async def alessons(self, tenant: str, node: str, *, after: int = 0) -> tuple[Lesson, ...]:
+        """See `Store.lessons`. One that is damaged is none."""
+        return await self._server.arun(lambda: postgres_journal.lessons(tenant, node, after))
 
     async def alineage(self, id: str) -> Lineage | None:
         """See `Store.lineage`."""

@@ -4,7 +4,7 @@ A store keeps five things and hands out one number:
 
 * **entries**, by id; **vectors**, by entry; **edges**, from entries to parents and to sources;
 * the **source table**: the content hash by which each index last vouched for a chunk;
-* the **journal**: recalls, judgements, servings and counters, append-only;
+* the **journal**: recalls, judgements, servings, counters and lessons, append-only;
 * the **sequence**: one number for the whole store, raised by every write transaction. The
   **epoch** is the sequence of the last *invalidation*: a recall, a removal, a verdict, a changed
   source, or a parent replaced by another value. While the epoch stands, nothing that was valid by
@@ -38,6 +38,7 @@ __all__ = [
     "Fetched",
     "Finding",
     "Judgement",
+    "Lesson",
     "Put",
     "RecallsMany",
     "Serving",
@@ -202,6 +203,39 @@ class Judgement:
         return self.value if self.question == self.entry else self.question
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Lesson:
+    """What a policy was told of a candidate: from lessons, in their order, its state comes again.
+
+    Args:
+        tenant: Of whom the policy learnt it.
+        node: At which node.
+        state: What it belongs to: the policy, the embedder and the verifier, as one text.
+        writer: Which cache wrote it.
+        candidate: The id of the entry that was tried.
+        known: What the policy knew of it, finite numbers.
+        weight: How many requests it stands for, 1 or more.
+        right: Whether it would have answered rightly.
+        by: Who said so.
+        requests: How many requests its writer decided since its lesson before.
+        at: When, Unix time.
+        number: Its place among all lessons; filled in by the store.
+    """
+
+    tenant: str
+    node: str
+    state: str
+    writer: str
+    candidate: str
+    known: tuple[float, ...] = field(repr=False)
+    weight: float
+    right: bool
+    by: str
+    requests: int
+    at: float
+    number: int = 0
+
+
 @runtime_checkable
 class RecallsMany(Protocol):
     """What a store may offer besides: several recalls in one transaction."""
@@ -282,6 +316,20 @@ class Store(Protocol):
         """Append a batch of servings, and add counters to their sums.
 
         Of the servings the newest million are kept (`stemma.stores.rules.SERVINGS`).
+        """
+        ...
+
+    def learn(self, lessons: Sequence[Lesson]) -> None:
+        """Append lessons, in their order.
+
+        Of a tenant and node, the newest `stemma.stores.rules.LESSONS` are kept.
+        """
+        ...
+
+    def lessons(self, tenant: str, node: str, *, after: int = 0) -> tuple[Lesson, ...]:
+        """The lessons of a tenant and node with a number above one, oldest first.
+
+        A lesson that is read later has a higher number than all that could be read before.
         """
         ...
 

@@ -16,10 +16,13 @@ from stemma.selector import Selector
 from stemma.stores.findings import computed_again, doubted, found
 from stemma.stores.protocol import Judgement, Put
 
-__all__ = ["SERVINGS", "VOID", "Pages", "State", "Vouched", "admit", "elements", "judge"]
+__all__ = ["LESSONS", "SERVINGS", "VOID", "Pages", "State", "Vouched", "admit", "elements", "judge"]
 
 SERVINGS = 1_000_000
 """Servings that a store keeps, at least; the oldest go first."""
+
+LESSONS = 8_192
+"""Lessons of a tenant and node that a store keeps, at least; the oldest go first."""
 
 VOID = -1
 """The epoch of an entry whose ancestors must be walked: it is never the store's epoch."""

@@ -32,6 +32,7 @@ from stemma.stores.protocol import (
     Count,
     Fetched,
     Judgement,
+    Lesson,
     Put,
     Serving,
     edge_sources,
@@ -266,6 +267,19 @@ class SqliteStore:
         with self._write() as (cursor, pages):
             pages.state.sequence += 1
             sqlite_journal.add(cursor, servings, counts)
+
+    def learn(self, lessons: Sequence[Lesson]) -> None:
+        """See `Store.learn`."""
+        if not lessons:
+            return
+        with self._write() as (cursor, pages):
+            pages.state.sequence += 1
+            sqlite_journal.learn(cursor, lessons)
+
+    def lessons(self, tenant: str, node: str, *, after: int = 0) -> tuple[Lesson, ...]:
+        """See `Store.lessons`. One that is damaged is none."""
+        with self._connections.reading() as cursor:
+            return sqlite_journal.lessons(cursor, tenant, node, after)
 
     def lineage(self, id: str) -> Lineage | None:
         """See `Store.lineage`. Raises `StoreError` where the record is damaged."""

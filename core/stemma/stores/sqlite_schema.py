@@ -32,9 +32,19 @@ _RECALLS_BY = tuple(
     for name in ("source", "tenant", "tag", "writer", "subject", "model", "index")
 )
 
+_LESSONS = (
+    """CREATE TABLE lessons (
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
+        tenant TEXT NOT NULL, node TEXT NOT NULL, state TEXT NOT NULL, writer TEXT NOT NULL,
+        candidate TEXT NOT NULL, known TEXT NOT NULL, weight REAL NOT NULL,
+        correct INTEGER NOT NULL, by TEXT NOT NULL, requests INTEGER NOT NULL, at REAL NOT NULL
+    )""",
+    "CREATE INDEX lessons_by_tenant ON lessons (tenant, node, number)",
+)
+
 STEPS: Mapping[int, Sequence[str]] = {
     1: ("ALTER TABLE meta ADD COLUMN began INTEGER NOT NULL DEFAULT 0", *_RECALLS_BY),
-    2: ("ALTER TABLE judgements ADD COLUMN question TEXT NOT NULL DEFAULT ''",),
+    2: ("ALTER TABLE judgements ADD COLUMN question TEXT NOT NULL DEFAULT ''", *_LESSONS),
 }
 """What makes of a version the next one."""
 
@@ -140,6 +150,7 @@ _TABLES = (
         lookups INTEGER NOT NULL, seconds REAL NOT NULL, tokens INTEGER NOT NULL,
         PRIMARY KEY (tenant, node, outcome)
     ) WITHOUT ROWID""",
+    *_LESSONS,
 )
 
 

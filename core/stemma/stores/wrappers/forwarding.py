@@ -21,6 +21,7 @@ from stemma.stores.protocol import (
     Count,
     Fetched,
     Judgement,
+    Lesson,
     Put,
     Serving,
     Store,
@@ -132,6 +133,14 @@ class Forwarding:
     def journal(self, servings: Sequence[Serving], counts: Sequence[Count]) -> None:
         """See `Store.journal`."""
         self._ask("journal", servings, counts)
+
+    def learn(self, lessons: Sequence[Lesson]) -> None:
+        """See `Store.learn`."""
+        self._ask("learn", lessons)
+
+    def lessons(self, tenant: str, node: str, *, after: int = 0) -> tuple[Lesson, ...]:
+        """See `Store.lessons`."""
+        return cast("tuple[Lesson, ...]", self._ask("lessons", tenant, node, after=after))
 
     def lineage(self, id: str) -> Lineage | None:
         """See `Store.lineage`."""
