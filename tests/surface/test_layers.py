@@ -43,6 +43,7 @@ SUBMODULES = {
     "stemma.errors",
     "stemma.policies.admission",
     "stemma.policies.cleaning",
+    "stemma.policies.confidence",
     "stemma.policies.focus",
     "stemma.rerankers",
 }

@@ -2,12 +2,40 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from stemma.errors import UsageError
 from stemma.policies.shares import share
 
-__all__ = ["ConfidencePolicy"]
+__all__ = ["ConfidencePolicy", "likelihood"]
+
+_LEAST = -20.0
+"""Log-probabilities below count as this: providers write -9999 for what was not among the likely.
+"""
+
+
+def likelihood(logprobs: Iterable[Any]) -> float | None:
+    """How sure a model was of a reply: the geometric mean of its tokens' probabilities, 0 to 1.
+
+    It is the same for a text said twice as for one said once, unlike the probability of the whole;
+    and a few tokens that the model hardly believed pull it down, unlike the arithmetic mean.
+
+    Args:
+        logprobs: The natural logarithm of each token's probability, 0 or less. What is no such
+            number (completions have none for their first token) is left out.
+
+    Returns:
+        The mean; `None` where there is no number.
+    """
+    numbers = [
+        max(float(one), _LEAST)
+        for one in logprobs
+        if isinstance(one, (int, float)) and not isinstance(one, bool) and one <= 0.0
+    ]
+    return math.exp(math.fsum(numbers) / len(numbers)) if numbers else None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
