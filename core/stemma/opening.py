@@ -11,6 +11,7 @@ from stemma.embedders.protocol import Embedder
 from stemma.errors import EmbedderError, MissingDependency, StoreUnavailable, UsageError
 from stemma.indexes.protocol import Index
 from stemma.lease import Leases
+from stemma.lineage.chains import RISK
 from stemma.parts import Fail
 from stemma.policies.confidence import ConfidencePolicy
 from stemma.policies.life import LifePolicy
@@ -57,6 +58,7 @@ class Options:
     clock: Clock | None = None
     novelty: Novelty | None = None
     confidence: ConfidencePolicy | None = None
+    budget: float = RISK
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,9 @@ from stemma.indexes.protocol import Index
 from stemma.journal import Journal
 from stemma.learnt import Policies
 from stemma.lease import Leases
+from stemma.lineage.chains import RISK
 from stemma.lineage.frames import Frame, Read, register
+from stemma.lineage.paths import Step
 from stemma.policies.confidence import ConfidencePolicy
 from stemma.policies.life import LifePolicy
 from stemma.policies.novelty import Novelty
@@ -60,6 +62,7 @@ class Parts:
         same_answer: SameAnswer | None = None,
         novelty: Novelty | None = None,
         confidence: ConfidencePolicy | None = None,
+        budget: float = RISK,
     ) -> None:
         self.store = store
         self.index = index
@@ -73,6 +76,7 @@ class Parts:
         self.novelty = novelty
         self.confidence = ConfidencePolicy() if confidence is None else confidence
         self.trials = Trials()
+        self.budget = budget
         self.listeners = Listeners()
         self.journal = Journal(store, lambda error: self.fault("journal", error))
         self.policies = Policies(
@@ -103,14 +107,22 @@ class Parts:
         )
 
     def join(
-        self, frame: Frame | None, entry: Entry, sequence: int, said: str | Callable[[], str]
+        self,
+        frame: Frame | None,
+        entry: Entry,
+        sequence: int,
+        said: str | Callable[[], str],
+        how: str,
     ) -> None:
         """The entry was read (or made) in the frame: it is a parent of what follows."""
         if frame is None:
             return
         frame.read(Read("entry", entry.id, {self.number: sequence}, None, entry.value, said))
+        if entry.walk is not None and entry.walk.intent is not None and frame.chain.origin is None:
+            begun = entry.walk.origin if entry.walk.origin is not None else entry.walk.intent
+            frame.chain.origin = begun.text
         if entry.node == "hop":
-            frame.steps.append(entry.id)
+            frame.steps.append(Step(entry.id, how))
 
     def _log(self, where: str, words: str) -> None:
         """Log a fault, for who has no listener; the same kind of it once in a while."""

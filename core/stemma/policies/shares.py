@@ -1,12 +1,13 @@
-"""Shares that a user names: an allowed error, a share of audits."""
+"""Shares that a user names (an allowed error, a share of audits), and shares drawn by lot."""
 
 from __future__ import annotations
 
+import hashlib
 import numbers
 
 from stemma.errors import UsageError
 
-__all__ = ["MOST_ERROR", "error_bound", "share"]
+__all__ = ["MOST_ERROR", "drawn", "error_bound", "share"]
 
 MOST_ERROR = 0.5
 """A bound above this asks for nothing."""
@@ -32,3 +33,9 @@ def error_bound(value: object) -> float:
         UsageError: It is out of that range.
     """
     return share("max_error", value, MOST_ERROR)
+
+
+def drawn(lot: str) -> float:
+    """A number in [0, 1) that depends on the text alone, and evenly falls anywhere."""
+    raw = hashlib.blake2b(lot.encode("utf-8", "surrogatepass"), digest_size=6).digest()
+    return int.from_bytes(raw, "big") / 2**48
