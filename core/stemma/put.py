@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from stemma.codec import Encoded
+from stemma.codec import Encoded, JsonCodec
 from stemma.effects import Ask, Steps
 from stemma.entry import Cost, Entry, Lineage, Source, SourceEdge, Vector
 from stemma.errors import CodecError, StemmaError, UsageError
@@ -13,6 +13,7 @@ from stemma.judging import Judging
 from stemma.outcome import Stored, Ticket
 from stemma.parts import Parts, kind_of
 from stemma.policies.life import Aging
+from stemma.policies.shares import share
 from stemma.query import Query
 from stemma.ranking import Ranking
 from stemma.stores.protocol import Put
@@ -58,7 +59,7 @@ class Putting:
         value: Any,
         *,
         cost: Cost | None = None,
-        confidence: float = 1.0,
+        confidence: float | None = None,
         life: float | None = None,
     ) -> Steps[Stored]:
         """Store a value under the ticket of the miss that made it be computed.
@@ -67,16 +68,21 @@ class Putting:
             ticket: The ticket.
             value: The value.
             cost: What a hit will save; by default the time since the lookup.
-            confidence: How sure the value is to be right, 0 to 1; shortens its life.
+            confidence: How sure the value is to be right, 0 to 1; `None`: as it says itself.
             life: How long it lives at most, seconds; `None`: as the policy says.
+
+        Raises:
+            UsageError: The confidence is out of its range.
         """
+        if confidence is not None:
+            confidence = share("confidence", confidence)
         encoded = self._encode(ticket, value)
         if isinstance(encoded, Stored):
             return self.done(ticket, encoded)
         (stored,) = yield from self._put_all(
-            [_Ready(ticket, value, encoded, cost, confidence, life)]
+            [_Ready(ticket, value, encoded, cost, self._sure(ticket, value, confidence), life)]
         )
-        yield from self._judging.judge(ticket, encoded)
+        yield from self._judging.judge(ticket, value, encoded, stored.entry)
         return stored
 
     def put_many(
@@ -85,7 +91,7 @@ class Putting:
         """Store many values in one transaction; `cost` is what a hit of each will save."""
         encoded = [(ticket, self._encode(ticket, value)) for ticket, value in values]
         ready = [
-            _Ready(ticket, value, one, cost, 1.0, None)
+            _Ready(ticket, value, one, cost, self._sure(ticket, value), None)
             for (ticket, value), (_, one) in zip(values, encoded, strict=True)
             if isinstance(one, Encoded)
         ]
@@ -102,6 +108,18 @@ class Putting:
             return ticket.query.codec.encode(value)
         except CodecError as error:
             return Stored(refused="unstorable", detail=str(error))
+
+    def _sure(self, ticket: Ticket, value: Any, given: float | None = None) -> float:
+        """How sure a value is: as was given, else as it says itself, where it says that, else 1."""
+        codec = ticket.query.codec
+        if given is not None or not isinstance(codec, JsonCodec):
+            return 1.0 if given is None else given
+        try:
+            told = codec.sure(value)
+            return 1.0 if told is None else share("sure", told)
+        except Exception as error:  # a provider wrote something else there: no reason to fail
+            self._parts.fault("confidence", error, ticket.query.scope)
+            return 1.0
 
     def _put_all(self, values: Sequence[_Ready]) -> Steps[list[Stored]]:
         now = self._parts.clock.now

@@ -61,3 +61,7 @@ class Query:
     place: Place | None = None
     within: Frame | None = None
     sources: tuple[Source, ...] = ()
+
+    def key_in(self, partition: str) -> Key:
+        """The request's key in the tenant's partition, or in that of a pool searched as well."""
+        return next((key for _, key in self.pools if key.partition == partition), self.key)

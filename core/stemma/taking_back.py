@@ -1,4 +1,4 @@
-"""Taking back what should not be served any more: recalls, removals, verdicts."""
+"""Taking back what should not be served any more: recalls and removals."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 
 from stemma.effects import Ask, Steps
-from stemma.entry import Verdict
 from stemma.errors import StoreUnavailable, UsageError
 from stemma.outcome import Recall
 from stemma.parts import Parts
 from stemma.scope import NODES
 from stemma.selector import Selector
-from stemma.stores.protocol import Judgement, RecallsMany, Store
+from stemma.stores.protocol import RecallsMany, Store
 
-__all__ = ["recall_all", "report", "take_back", "together"]
+__all__ = ["recall_all", "take_back", "together"]
 
 
 def take_back(
@@ -43,35 +42,6 @@ def take_back(
     if not dry_run:
         parts.tell("recall", None, "recalled" if cascade else "cleared", detail=str(recall))
     return recall
-
-
-def report(
-    parts: Parts, entry: str, verdict: Verdict, by: str, confidence: float
-) -> Steps[Judgement]:
-    """Set a verdict on an entry's present value.
-
-    Raises:
-        UsageError: There is no such entry, or an argument is wrong.
-        StoreError: The store could not do it.
-    """
-    if verdict not in ("hallucinated", "supported"):
-        raise UsageError(f'verdict must be "hallucinated" or "supported", not {verdict!r}')
-    if not 0.0 <= confidence <= 1.0:
-        raise UsageError(f"confidence must be from 0 to 1, not {confidence!r}")
-    found = (yield Ask(parts.store, "get", ([entry],))).entries.get(entry)
-    if found is None:
-        raise UsageError(f"there is no entry {entry!r}")
-    judgement = Judgement(
-        entry=entry,
-        value=found.value,
-        verdict=verdict,
-        by=by,
-        confidence=float(confidence),
-        at=parts.clock.now(),
-    )
-    yield Ask(parts.store, "judge", (judgement,))
-    parts.tell("verdict", None, verdict, found)
-    return judgement
 
 
 def recall_all(parts: Parts, selectors: Sequence[Selector]) -> Steps[list[Recall]]:

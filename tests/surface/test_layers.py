@@ -46,6 +46,7 @@ SUBMODULES = {
     "stemma.nodes.hop",
     "stemma.policies.admission",
     "stemma.policies.cleaning",
+    "stemma.policies.confidence",
     "stemma.policies.focus",
     "stemma.rerankers",
 }

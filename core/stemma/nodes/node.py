@@ -135,7 +135,12 @@ class NodeCache(Generic[Q, P]):
         return self.ticket_for(self.query(self._ask(asked, *args, **kwargs)))
 
     def put(
-        self, ticket: Ticket, value: Any, *, cost: Cost | None = None, confidence: float = 1.0
+        self,
+        ticket: Ticket,
+        value: Any,
+        *,
+        cost: Cost | None = None,
+        confidence: float | None = None,
     ) -> Stored:
         """Store the value that was computed after a miss.
 
@@ -143,12 +148,19 @@ class NodeCache(Generic[Q, P]):
             ticket: What the miss carried.
             value: The value.
             cost: What a hit will save; by default the time since the lookup.
-            confidence: How sure the value is to be right, 0 to 1; shortens its life.
+            confidence: How sure the value is to be right, 0 to 1; by default as sure as its model
+                was, where it tells that (a reply with log-probabilities), else 1. It shortens its
+                life, and decides whether it is served (`ConfidencePolicy`).
         """
         return run(self._engine.put(ticket, value, cost=cost, confidence=confidence))
 
     async def aput(
-        self, ticket: Ticket, value: Any, *, cost: Cost | None = None, confidence: float = 1.0
+        self,
+        ticket: Ticket,
+        value: Any,
+        *,
+        cost: Cost | None = None,
+        confidence: float | None = None,
     ) -> Stored:
         """As `put`."""
         return await arun(self._engine.put(ticket, value, cost=cost, confidence=confidence))

@@ -120,7 +120,9 @@ class VerifiedPolicy:
             return self._declined(ranked[0], stood[0], best)
         audited = evidence.audits(best.known)
         if drawn(f"{self._seed} {number} {asked} {best.candidate.focus}") < audited:
-            trial = Trial(candidate=best.candidate.id, known=best.known, weight=1.0 / audited)
+            trial = Trial(
+                candidate=best.candidate.id, known=best.known, weight=1.0 / audited, audit=True
+            )
             return _refused(best.candidate, "audit", "", trial)
         accepted = tuple(_accepted(one) for one in open_ if evidence.allows(one.known, one.score))
         return Decision(accepted, "", ranked[0].id, ranked[0].similarity)
@@ -211,7 +213,8 @@ def _refused(nearest: Candidate, reason: str, detail: str, trial: Trial | None =
 def _accepted(one: _Stood) -> Accepted:
     similarity, chance = one.candidate.similarity, _chance(one.score)
     why = f"similarity {similarity:.3f}, the texts agree, and {chance:.1%} of such hits are right"
-    return Accepted(one.candidate.id, similarity, chance, why)
+    trial = Trial(candidate=one.candidate.id, known=one.known)
+    return Accepted(one.candidate.id, similarity, chance, why, trial)
 
 
 def _chance(score: float) -> float:
