@@ -677,6 +677,32 @@ def test_equal_runs_at_once_lose_nothing(cache, nodes, of):
     assert len(cache.recall(source="stemma.md")) >= 2
 
 
+def test_equal_runs_that_read_different_documents(cache, nodes, chained, of):
+    """What is stored goes with either."""
+    together, shelf = threading.Barrier(2), ["stemma", "codex"]
+
+    def look(state):
+        found = Library().invoke(shelf.pop())[0].page_content
+        together.wait(timeout=10)
+        threading.Event().wait(0.05)  # a slow one is stored from a thread that knows nothing
+        return {"out": [found]}
+
+    graph = chained(nodes, [look, and_beside])
+    threads = [
+        threading.Thread(target=graph.invoke, args=({"question": "q"}, of("acme")))
+        for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    found = cache.engine.parts.store.find(stemma.Selector(tenant="acme"))
+    [looked] = [entry.id for entry in found if b'"on ' in entry.payload]
+    for source in ("stemma.md", "codex.md"):
+        taken = cache.recall(source=source, dry_run=True).entries
+        assert looked in {one.entry for one in taken}
+
+
 # ------------------------------------------------------------- what goes wrong
 
 
