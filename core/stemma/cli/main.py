@@ -50,6 +50,8 @@ Database = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 DEFAULT = Path("answers.db")
+SAID = 10
+"""Judgements of an entry that are shown, the newest."""
 
 
 def _opened(path: Path, *, set_aside: bool = False) -> Cache:
@@ -99,7 +101,7 @@ def inspect(
     with _opened(db) as cache:
         found = _the_entry(cache, entry)
         tree = cache.lineage(found.id)
-        facts = _facts(found, show_text=show_text)
+        facts = {**_facts(found, show_text=show_text), **_judged(cache, found)}
     if as_json:
         edges = [[_name(a), _name(b), data["known"]] for a, b, data in tree.graph.edges(data=True)]
         _print_json({**facts, "edges": edges})
@@ -132,6 +134,7 @@ def _the_entry(cache: Cache, start: str) -> Entry:
 
 def _facts(entry: Entry, *, show_text: bool) -> dict[str, Any]:
     facts = dataclasses.asdict(entry)
+    del facts["judged"]  # shown by `_judged`
     payload = facts.pop("payload")
     focus = facts.pop("focus")
     facts["labels"] = {name: value for name, value in facts["labels"].items() if value}
@@ -145,6 +148,26 @@ def _facts(entry: Entry, *, show_text: bool) -> dict[str, Any]:
         facts["focus"] = focus
         facts["payload"] = _shown(entry)
     return facts
+
+
+def _judged(cache: Cache, entry: Entry) -> dict[str, Any]:
+    """What was said of an entry, and how far it is believed by that with the default settings."""
+    parts, judged = cache.engine.parts, entry.judged
+    now = parts.confidence.confidence(
+        entry.confidence,
+        age=parts.clock.now() - entry.verified,
+        agreed=judged.agreed,
+        disagreed=judged.disagreed,
+    )
+    said = parts.store.judgements(entry=entry.id, limit=SAID)
+    return {
+        "confidence_now": round(now, 3),
+        "audits": {"agreed": judged.agreed, "disagreed": judged.disagreed},
+        "barred": list(judged.barred),
+        "doubted": judged.doubted,
+        "answer": entry.answer,
+        "said": [f"{one.verdict} by {one.by}" for one in said],
+    }
 
 
 def _shown(entry: Entry) -> Any:
