@@ -24,6 +24,8 @@ from stemma.errors import StoreError, StoreUnavailable, TenantRequired, UsageErr
 from stemma.events import Event, Listener
 from stemma.indexes.bits import BitsIndex
 from stemma.indexes.protocol import Index
+from stemma.judges.band import GreyBand
+from stemma.judges.protocol import Judge
 from stemma.lineage import frames
 from stemma.lineage.frames import Frame
 from stemma.lineage.tree import FamilyTree, family_tree
@@ -38,6 +40,7 @@ from stemma.opening import (
     LEARNING,
     POLICIES,
     Options,
+    band_of,
     embedder_of,
     leases_of,
     policy_of,
@@ -68,6 +71,7 @@ def open(  # noqa: A001 - the name users type: `stemma.open`
     policy: Policy | str | None = None,
     max_error: float | None = None,
     same_answer: SameAnswer | None = None,
+    judge: Judge | GreyBand | None = None,
     life: LifePolicy | None = None,
     fail: Fail = "open",
     durability: str = "normal",
@@ -93,6 +97,8 @@ def open(  # noqa: A001 - the name users type: `stemma.open`
             be answered wrongly, 0 to 0.5; by default 0.02.
         same_answer: How a fresh answer is compared with one that would have been served, for
             policies that learn.
+        judge: Who is asked about candidates that the policy likes best and does not trust enough: a
+            `stemma.judges.Judge`, or a `GreyBand` that also says when. For `"verified"`.
         life: How long entries live, by node.
         fail: `"open"`: a fault of the cache is a miss. `"closed"`: it raises `CacheFault`.
         durability: `"normal"`: a crash of the process loses nothing, a power cut may lose the
@@ -142,6 +148,7 @@ def open(  # noqa: A001 - the name users type: `stemma.open`
         index=index,
         clock=clock,
         novelty=novelty,
+        grey=band_of(judge, policy),
     )
     return Cache(options)
 
@@ -169,6 +176,7 @@ class Cache:
             leases=leases_of(options.url),
             same_answer=options.same_answer,
             novelty=options.novelty,
+            grey=options.grey,
         )
         try:
             parts.saw(store.sequence())
@@ -432,6 +440,7 @@ class Cache:
 
 
 def _close(parts: Parts) -> None:
+    parts.hearing.close()
     parts.journal.close()
     end = getattr(parts.index, "close", None)
     if end is not None:

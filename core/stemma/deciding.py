@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from stemma.effects import Steps
 from stemma.entry import Entry
+from stemma.hearing import Pair
 from stemma.parts import Parts
 from stemma.policies.threshold import Candidate, Decision
 from stemma.query import Query
@@ -30,8 +32,28 @@ class Deciding:
             query: The question.
             near: Entries that may be served by themselves, with their similarities to it.
         """
-        yield from ()
-        return self._parts.policy.decide(
+        decision = self._parts.policy.decide(
             str(query.request.focus),
             [Candidate(one.id, str(one.focus), similarity, one.value) for one, similarity in near],
         )
+        return (yield from self._judged(query, near, decision))
+
+    def _judged(
+        self, query: Query, near: Sequence[tuple[Entry, float]], decision: Decision
+    ) -> Steps[Decision]:
+        """The decision, after a judge was asked of a candidate in the grey band."""
+        hearing, grey, trial = self._parts.hearing, decision.grey, decision.trial
+        band = hearing.band
+        if band is None or grey is None or grey.probability < band.low:
+            return decision
+        if band.when == "after":
+            return decision if trial is None else replace(decision, trial=replace(trial, grey=True))
+        stored = next(entry for entry, _ in near if entry.id == grey.id)
+        pair = Pair("questions", str(query.request.focus), str(stored.focus))
+        if not (yield from hearing.before(query.scope, pair, stored)):
+            return replace(decision, detail=f"{decision.detail}; {band.by} did not say yes")
+        if trial is not None:
+            hearing.learn(query.scope, trial, stored, right=True, by=band.by)
+        why = f"similarity {grey.similarity:.3f}, and {band.by} says that it asks for the same"
+        accepted = (replace(grey, why=why),)
+        return replace(decision, accepted=accepted, reason="", detail="", trial=None)

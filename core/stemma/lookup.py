@@ -22,7 +22,7 @@ from stemma.outcome import Hit, Miss, Ticket
 from stemma.parts import Parts, kind_of
 from stemma.policies import context
 from stemma.policies.life import over
-from stemma.policies.threshold import Accepted
+from stemma.policies.threshold import Accepted, Decision
 from stemma.query import Query
 from stemma.scope import Scope
 from stemma.stores.protocol import Fetched, Serving
@@ -189,9 +189,22 @@ class Lookup:
             if isinstance(agreeing, Miss):
                 return agreeing, vector
             readable = agreeing
+        decision = yield from self._deciding.decide(query, readable)
+        if decision.grey is not None and decision.accepted:
+            # A judge took its time; what was taken back meanwhile must not be served.
+            fetched, readable = yield from self.readable(near, floor)
+        return (yield from self._first(query, decision, fetched, readable)), vector
+
+    def _first(
+        self,
+        query: Query,
+        decision: Decision,
+        fetched: Fetched,
+        readable: Sequence[tuple[Entry, float]],
+    ) -> Steps[Hit | Miss]:
+        """The first of what may be served whose ancestors and value allow it."""
         now = self._parts.clock.now()
         entries = {entry.id: entry for entry, _ in readable}
-        decision = yield from self._deciding.decide(query, readable)
         miss = Miss(
             reason=decision.reason,
             nearest=decision.nearest,
@@ -200,17 +213,20 @@ class Lookup:
             trial=decision.trial,
         )
         for accepted in decision.accepted:
-            entry = entries[accepted.id]
+            entry = entries.get(accepted.id)
+            if entry is None:
+                miss = Miss(reason="cold", detail="it was taken back while a judge was asked")
+                continue
             reason, detail = yield from self.deep_refusal(entry, fetched.epoch, now)
             if reason is None:
                 hit = yield from self._read(query, entry, now, accepted)
                 if isinstance(hit, Hit):
-                    return hit, vector
+                    return hit
                 reason = hit.reason
             miss = Miss(
                 reason=reason, nearest=entry.id, similarity=accepted.similarity, detail=detail
             )
-        return miss, vector
+        return miss
 
     def embed(self, query: Query) -> Steps[Vector | None]:
         """The vector of a question's focus, or `None` where the text does not fit the window.

@@ -10,8 +10,11 @@ from stemma.clock import Clock
 from stemma.embedders.protocol import Embedder
 from stemma.errors import EmbedderError, MissingDependency, StoreUnavailable, UsageError
 from stemma.indexes.protocol import Index
+from stemma.judges.band import GreyBand
+from stemma.judges.protocol import Judge
 from stemma.lease import Leases
 from stemma.parts import Fail
+from stemma.policies.learning import Learns
 from stemma.policies.life import LifePolicy
 from stemma.policies.novelty import Novelty
 from stemma.policies.same_answer import SameAnswer
@@ -28,6 +31,7 @@ __all__ = [
     "POLICIES",
     "Chosen",
     "Options",
+    "band_of",
     "embedder_of",
     "leases_of",
     "policy_of",
@@ -55,6 +59,7 @@ class Options:
     index: Index | None = None
     clock: Clock | None = None
     novelty: Novelty | None = None
+    grey: GreyBand | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +114,19 @@ def leases_of(url: str | Path | Store) -> Leases | None:
         return Leases(f"{text}-leases")
     except StoreUnavailable:
         return None  # an optimisation: the cache is as right without
+
+
+def band_of(given: Judge | GreyBand | None, policy: Policy | str) -> GreyBand | None:
+    """The grey band that an argument names.
+
+    Raises:
+        UsageError: It is neither a judge nor a band, or the policy leaves nothing to a judge.
+    """
+    if given is None:
+        return None
+    if policy != "verified" and (isinstance(policy, str) or not isinstance(policy, Learns)):
+        raise UsageError('judge goes with policy="verified", or one of your own that learns')
+    return given if isinstance(given, GreyBand) else GreyBand(judge=given)
 
 
 def policy_of(given: Policy | str, max_error: float, embedder: Embedder | None) -> Policy:

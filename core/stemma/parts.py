@@ -13,8 +13,10 @@ from stemma.embedders.protocol import Embedder
 from stemma.entry import Cost, Entry
 from stemma.errors import CacheFault, DamagedDatabase, StoreError
 from stemma.events import Event, Kind, Listeners
+from stemma.hearing import Hearing
 from stemma.indexes.protocol import Index
 from stemma.journal import Journal
+from stemma.judges.band import GreyBand
 from stemma.lease import Leases
 from stemma.lineage.frames import Frame, Read, register
 from stemma.policies.life import LifePolicy
@@ -56,6 +58,7 @@ class Parts:
         leases: Leases | None = None,
         same_answer: SameAnswer | None = None,
         novelty: Novelty | None = None,
+        grey: GreyBand | None = None,
     ) -> None:
         self.store = store
         self.index = index
@@ -67,6 +70,7 @@ class Parts:
         self.leases = leases
         self.same_answer = SameAnswer() if same_answer is None else same_answer
         self.novelty = novelty
+        self.hearing = Hearing(self, grey, self.same_answer)
         self.listeners = Listeners()
         self.journal = Journal(store, lambda error: self.fault("journal", error))
         self.sequence = 0

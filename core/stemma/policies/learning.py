@@ -20,11 +20,13 @@ class Trial:
         known: What the policy knew of it, in the policy's own numbers.
         weight: How many requests like it this one stands for, 1 or more: 1 where every one like it
             is computed afresh, 1 / ε where only a share ε is audited.
+        grey: Whether a judge is to be asked about the two questions, where the answers do not tell.
     """
 
     candidate: str
     known: tuple[float, ...] = field(repr=False)
     weight: float = 1.0
+    grey: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,8 +36,8 @@ class Judgement:
     Args:
         trial: What is judged.
         right: Whether it would have answered rightly.
-        by: Who said so: `equal`, `value`, `calls`, `similarity`, `guard:…`, the name of a judge, or
-            who reported it.
+        by: Who said so: `equal`, `value`, `calls`, `similarity`, `guard:…`, `judge:` and the name
+            of a judge, or who reported it.
     """
 
     trial: Trial

@@ -1,0 +1,127 @@
+"""What one cache asks of judges: of a grey candidate while the request waits, or after it."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from stemma import forking
+from stemma.beside import Beside
+from stemma.effects import Ask, Steps
+from stemma.entry import Entry
+from stemma.errors import JudgeError
+from stemma.judges.asking import Asking
+from stemma.judges.band import AFTER, GreyBand, opinion
+from stemma.judges.protocol import About
+from stemma.policies.learning import Judgement, Learns, Trial
+from stemma.policies.same_answer import SameAnswer
+from stemma.scope import Scope
+
+if TYPE_CHECKING:
+    from stemma.parts import Parts
+
+__all__ = ["WAITING", "Hearing", "Pair"]
+
+WAITING = 256
+"""How many pairs may wait for the background; what comes then is dropped."""
+
+
+class Pair(NamedTuple):
+    """Two texts that may mean the same: what is asked or answered now, and what is stored."""
+
+    about: About
+    one: str
+    other: str
+
+
+class _Bench(NamedTuple):
+    """A judge, how sure it must be, and what its judgements are signed with."""
+
+    asking: Asking
+    sure: float
+    by: str
+
+
+class Hearing:
+    """The judges of one cache.
+
+    Whatever a judge does, it is never the caller's trouble: what could not be found out is an
+    event, and nobody has said anything.
+
+    Args:
+        parts: What the cache works with.
+        band: Which questions are put before a judge, and which judge; `None`: none.
+        same: How answers are compared; its judge is asked where nothing else tells.
+    """
+
+    def __init__(self, parts: Parts, band: GreyBand | None, same: SameAnswer) -> None:
+        self._parts = parts
+        self.band = band
+        self._benches: dict[About, _Bench] = {}
+        if band is not None:
+            asking = Asking(band.judge, band.patience)
+            self._benches["questions"] = _Bench(asking, band.sure, band.by)
+        if same.asked is not None:
+            self._benches["answers"] = _Bench(Asking(same.asked, AFTER), same.sure, same.by)
+        self.after_fork()
+        forking.follow(self)
+
+    def after_fork(self) -> None:
+        """In a forked child: what waits, the parent's thread will ask."""
+        self._beside = Beside("stemma-judging", failed="judging failed", most=WAITING)
+
+    def close(self) -> None:
+        """Ask nothing more. What is before a judge is waited for by nobody."""
+        self._beside.close(wait=False)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until the background has nothing to do; gives whether that came in time."""
+        return self._beside.wait(timeout)
+
+    def judges(self, about: About) -> bool:
+        """Whether there is a judge for such pairs."""
+        return about in self._benches
+
+    def before(self, scope: Scope, pair: Pair, stored: Entry) -> Steps[bool | None]:
+        """What the judge says of a pair, while the request waits; `None`: nothing."""
+        bench = self._benches[pair.about]
+        try:
+            likely = yield Ask(
+                bench.asking, "ask", (pair.one, pair.other, pair.about, scope.tenant)
+            )
+        except Exception as error:
+            self._parts.fault("judge", error, scope)
+            return None
+        return self._said(bench, scope, likely, stored)
+
+    def after(self, scope: Scope, pair: Pair, stored: Entry, trial: Trial) -> None:
+        """Have a pair judged in the background; the policy is told what comes of it."""
+        bench = self._benches[pair.about]
+        job = partial(self._judge, bench, scope, pair, stored, trial)
+        if not self._beside.ask(f"{pair.about} {stored.id} {pair.one}", job):
+            full = JudgeError(f"{WAITING} pairs wait for a judge already")
+            self._parts.fault("judge", full, scope)
+
+    def learn(self, scope: Scope, trial: Trial, stored: Entry, *, right: bool, by: str) -> None:
+        """Tell the policy what somebody has said of its trial."""
+        policy = self._parts.policy
+        if isinstance(policy, Learns):
+            policy.learn(Judgement(trial=trial, right=right, by=by))
+            self._parts.tell("judgement", scope, "right" if right else "wrong", stored, detail=by)
+
+    def _judge(self, bench: _Bench, scope: Scope, pair: Pair, stored: Entry, trial: Trial) -> None:
+        try:
+            likely = bench.asking.ask(pair.one, pair.other, pair.about, scope.tenant)
+            said = self._said(bench, scope, likely, stored)
+            if said is not None:
+                self.learn(scope, trial, stored, right=said, by=bench.by)
+        except Exception as error:
+            self._parts.fault("judge", error, scope)
+
+    def _said(
+        self, bench: _Bench, scope: Scope, likely: float | None, stored: Entry
+    ) -> bool | None:
+        said = opinion(likely, bench.sure)
+        if said is None:
+            self._parts.tell("judgement", scope, "unsure", stored, detail=bench.by)
+        return said
