@@ -8,10 +8,10 @@ alone speaks.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 from stemma.policies.guards import FEW, GUARDS, small_words
-from stemma.policies.symbols import Symbols, symbols
+from stemma.policies.symbols import STEM, Symbols, symbols
 from stemma.policies.vocabulary import opposites
 
 __all__ = ["FEATURES", "features", "nearness"]
@@ -46,9 +46,6 @@ are worded otherwise throughout, and the difference says less: `negation`, `ques
 `name_differs`.
 """
 
-_STEM = 5
-"""Words that share so many first letters are taken for forms of one."""
-
 _STRANGEST = 1.5
 """Where `strange`, the distance by each exchanged word, ends: it no longer matters how far."""
 
@@ -70,7 +67,7 @@ def features(asked: str, stored: str, similarity: float) -> tuple[float, ...]:
         similarity: Their cosine similarity, −1 to 1.
     """
     one, other = symbols(asked), symbols(stored)
-    ours, theirs = _apart(one.words, other.words), _apart(other.words, one.words)
+    ours, theirs = _apart(one, other), _apart(other, one)
     exchanged = min(len(ours), len(theirs))
     size = max(len(one.words), len(other.words), 1)
     numbers = _both(
@@ -114,22 +111,18 @@ def _both(ours: Collection[str], theirs: Collection[str]) -> int:
     return bool(ours) + bool(theirs)
 
 
-def _apart(words: Sequence[str], others: Sequence[str]) -> list[str]:
+def _apart(one: Symbols, other: Symbols) -> frozenset[str]:
     """The words that the other text has in no form."""
-    known = set(others)
-    stems = {word[:_STEM] for word in others if len(word) > _STEM}
-    return [
-        word
-        for word in dict.fromkeys(words)
-        if word not in known
-        and word[0] != "#"
-        and not (len(word) > _STEM and word[:_STEM] in stems)
-    ]
+    apart = one.content - other.content
+    stems = other.stems
+    if not apart or not stems:
+        return apart
+    return frozenset(word for word in apart if not (len(word) > STEM and word[:STEM] in stems))
 
 
-def _opposite(one: Symbols, other: Symbols, ours: list[str], theirs: list[str]) -> bool:
+def _opposite(one: Symbols, other: Symbols, ours: frozenset[str], theirs: frozenset[str]) -> bool:
     return bool(
-        opposites(frozenset(ours), frozenset(theirs))
+        opposites(ours, theirs)
         or opposites(one.function - other.function, other.function - one.function)
     )
 

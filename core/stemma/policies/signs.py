@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
+from typing import NamedTuple
 
 from stemma.policies.vocabulary import listed
 
@@ -12,6 +14,7 @@ _SIGN = re.compile(
     r"<=>|<>|<<|>>|=>|->|<-|[<>!=]==?|[<>=≤≥≠∧∨¬]|&&|\|\|?|\[\^"
     r"|(?<!\w)[~!](?=\w)|(?<=\w)\+\+|(?<=\w)--(?!\w)"
 )
+_REMEMBERED = 2_000
 _SAME = {"≤": "<=", "≥": ">=", "≠": "!=", "<>": "!="}
 _WORD = re.compile(r"[^\W\d_]+")
 _NOT_FIRST = re.compile(r"(?<=[\w,;)\"'])\s+([^\W\d_]+)")
@@ -31,21 +34,42 @@ _CAPITONYMS = listed("polish turkey china japan reading nice mobile job")
 """Words that mean something else with a capital; others are often typed without theirs."""
 
 
+class _Marks(NamedTuple):
+    """What of a text is compared here."""
+
+    signs: frozenset[str]
+    words: frozenset[str]
+    capitals: frozenset[str]
+
+
 def clash(one: str, other: str) -> str:
     """What kind of sign or small word tells two normalised texts apart; empty where none does."""
-    if _signs(one) != _signs(other):
+    ours, theirs = _marks(one), _marks(other)
+    if ours.signs != theirs.signs:
         return "another sign of comparison or logic"
-    ours, theirs = _words(one), _words(other)
-    modals = ours & _MODALS, theirs & _MODALS
+    modals = ours.words & _MODALS, theirs.words & _MODALS
     if len(modals[0]) == len(modals[1]) == 1 and modals[0] != modals[1]:
         return "another modal verb"
-    here, there = ours - theirs, theirs - ours
+    here, there = ours.words - theirs.words, theirs.words - ours.words
     if any((a in here and b in there) or (b in here and a in there) for a, b in _PERSONS):
         return "another person"
-    capitals = _capitals(one), _capitals(other)
-    if any(word.swapcase() in capitals[1] for word in capitals[0] - capitals[1]):
+    if any(word.swapcase() in theirs.capitals for word in ours.capitals - theirs.capitals):
         return "a word with a capital that makes it another one"
     return ""
+
+
+def _marks(text: str) -> _Marks:
+    """As `symbols`: those of short texts are remembered."""
+    return _remembered(text) if len(text) <= _REMEMBERED else _read(text)
+
+
+@lru_cache(maxsize=4_096)
+def _remembered(text: str) -> _Marks:
+    return _read(text)
+
+
+def _read(text: str) -> _Marks:
+    return _Marks(_signs(text), _words(text), _capitals(text))
 
 
 def _signs(text: str) -> frozenset[str]:

@@ -28,6 +28,8 @@ KNOWN = (
 _FAR = 2.0
 """Where the margins end."""
 
+_LOGS = tuple(map(math.log1p, range(16)))
+
 LOWEST = -6.0
 """Where the verifier's log-odds end: below, nothing else can make up for them."""
 
@@ -62,24 +64,34 @@ def standings(ranked: Sequence[Candidate]) -> list[Standing]:
     """How each stands among all; they are given nearest first."""
     near = [nearness(one.similarity) for one in ranked]
     answers = [one.answer or one.id for one in ranked]
+    if not answers:
+        return []
+    first, size = answers[0], max(len(near) - 1, 1)
     unseen = near[-1] if len(near) >= _CROWD else _UNSEEN
     number = Counter(answers)
-    other = next((at for at, answer in enumerate(answers) if answer != answers[0]), None)
+    other = unseen if number[first] == len(answers) else near[_first_other(answers)]
+    second = near[1] if len(near) > 1 else unseen
     found = []
-    for at, (own, answer) in enumerate(zip(near, answers, strict=True)):
-        rival = near[0] if at else near[1] if len(near) > 1 else unseen
-        against = near[0] if answer != answers[0] else unseen if other is None else near[other]
+    for at, own in enumerate(near):
+        answer = answers[at]
+        ahead = own - (near[0] if at else second)
+        apart = own - (other if answer == first else near[0])
         same = number[answer] - 1
         found.append(
             Standing(
                 own,
-                _margin(own - rival),
-                _margin(own - against),
-                same / max(len(near) - 1, 1),
-                math.log1p(same),
+                ahead if -_FAR <= ahead <= _FAR else math.copysign(_FAR, ahead),
+                apart if -_FAR <= apart <= _FAR else math.copysign(_FAR, apart),
+                same / size,
+                _LOGS[same] if same < len(_LOGS) else math.log1p(same),
             )
         )
     return found
+
+
+def _first_other(answers: Sequence[str]) -> int:
+    """Where the first answer is that differs from the first of all; there is one."""
+    return next(at for at, answer in enumerate(answers) if answer != answers[0])
 
 
 def known(score: float, standing: Standing, *, clear: bool) -> tuple[float, ...]:
@@ -93,7 +105,3 @@ def known(score: float, standing: Standing, *, clear: bool) -> tuple[float, ...]
     score = max(score, LOWEST)
     near = clear and standing.nearness >= NEAR
     return (1.0, score, *standing, score * standing.nearness, float(near))
-
-
-def _margin(value: float) -> float:
-    return max(-_FAR, min(_FAR, value))

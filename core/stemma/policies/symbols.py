@@ -27,7 +27,11 @@ from stemma.policies.vocabulary import (
     canonical,
 )
 
-__all__ = ["Symbols", "symbols"]
+__all__ = ["STEM", "Symbols", "symbols"]
+
+STEM = 5
+"""Words that share so many first letters are taken for forms of one."""
+
 
 _SHORT_NAMES = {"US": "usa", "IT": "informatics"}
 _LINKS = frozenset({"and", "or", "vs", "versus"})
@@ -53,6 +57,8 @@ class Symbols:
         literals: Code, quoted strings, identifiers, paths, addresses, as they are written.
         question: What kind of thing is asked for.
         words: The content words, canonical, in order; numbers and units among them as `#5`.
+        content: Those of them that are no numbers or units.
+        stems: The first letters, `STEM` of them, of those that have more.
         roles: Function words with each word they govern, such as `("from", "pari")`.
         function: The function words, for those that have opposites (on, off).
         script: `latin`; `han` where a Chinese character occurs; `other` for other letters.
@@ -69,6 +75,8 @@ class Symbols:
     literals: frozenset[str] = field(default=frozenset(), repr=False)
     question: Kind = "what"
     words: tuple[str, ...] = field(default=(), repr=False)
+    content: frozenset[str] = field(default=frozenset(), repr=False)
+    stems: frozenset[str] = field(default=frozenset(), repr=False)
     roles: frozenset[tuple[str, str]] = field(default=frozenset(), repr=False)
     function: frozenset[str] = field(default=frozenset(), repr=False)
     script: Script = "latin"
@@ -137,6 +145,8 @@ class _Reader:
     def done(self) -> Symbols:
         """What was collected."""
         drop = _IMPLIED.get(self.question)
+        words = _commuted(word for word in self.words if word != drop)
+        content = frozenset(word for word in words if word[0] != "#")
         return Symbols(
             numbers=frozenset(self.numbers),
             loose_numbers=frozenset(self.loose),
@@ -146,7 +156,9 @@ class _Reader:
             names=frozenset(self.names),
             literals=frozenset(self.literals),
             question=self.question,
-            words=_commuted(word for word in self.words if word != drop),
+            words=words,
+            content=content,
+            stems=frozenset(word[:STEM] for word in content if len(word) > STEM),
             roles=frozenset(self.roles),
             function=frozenset(self.function),
             script=script(self.text),

@@ -14,7 +14,7 @@ from stemma.policies.evidence import Evidence
 from stemma.policies.guards import guard
 from stemma.policies.learning import Judgement, Trial, must_agree
 from stemma.policies.shares import error_bound, share
-from stemma.policies.standing import Standing, known, standings
+from stemma.policies.standing import NEAR, Standing, known, standings
 from stemma.policies.threshold import Accepted, Candidate, Decision, nearest_first
 from stemma.policies.verifier import FeatureVerifier, Verified, Verifier, shipped
 
@@ -64,7 +64,7 @@ class VerifiedPolicy:
     """
 
     name = "verified"
-    depth = 16
+    depth = 8
     floor = 0.4
 
     def __init__(
@@ -161,7 +161,8 @@ class VerifiedPolicy:
 
     def _stood(self, asked: str, candidate: Candidate, standing: Standing) -> _Stood:
         said = self._verifier.verify(asked, candidate)
-        clear = not said.refused and guard(asked, candidate.focus) is None
+        near = standing.nearness >= NEAR and not said.refused
+        clear = near and guard(asked, candidate.focus) is None
         row = known(said.score, standing, clear=clear)
         return _Stood(candidate, said, row, self._evidence.score(row))
 
@@ -204,5 +205,5 @@ def _chance(score: float) -> float:
     return 1.0 / (1.0 + math.exp(-max(min(score, 30.0), -30.0)))
 
 
-_REACH = 4
+_REACH = 3
 """How many candidates are verified at most: those that the rest of what is known puts first."""

@@ -426,17 +426,26 @@ def opposites(ours: frozenset[str], theirs: frozenset[str]) -> int:
 
     Opposite by the table, or by a negating prefix ('refundable' and 'non-refundable').
     """
+    if not ours or not theirs:
+        return 0
     sides = {side for word in theirs for side in POLARITY.get(word, ())}
+    negated = {base for word in theirs for base in _bases(word)}
     return sum(
-        any((row, not side) in sides for row, side in POLARITY.get(word, ()))
-        or any(_negates(word, other) or _negates(other, word) for other in theirs)
+        word in negated
+        or not theirs.isdisjoint(_bases(word))
+        or (bool(sides) and any((row, not side) in sides for row, side in POLARITY.get(word, ())))
         for word in ours
     )
 
 
-def _negates(word: str, other: str) -> bool:
-    """Whether the other word is this one behind a negating prefix."""
-    return len(word) > 3 and other.endswith(word) and other[: -len(word)] in _PREFIXES
+@lru_cache(maxsize=16_384)
+def _bases(word: str) -> tuple[str, ...]:
+    """What a word is the negation of, by each of the prefixes that it begins with."""
+    return tuple(
+        word[len(prefix) :]
+        for prefix in _PREFIXES
+        if word.startswith(prefix) and len(word) > len(prefix) + 3
+    )
 
 
 def _phrases() -> dict[str, tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]]:
