@@ -44,7 +44,7 @@ class Deciding:
         """The decision, after a judge was asked of a candidate in the grey band."""
         hearing, grey, trial = self._parts.hearing, decision.grey, decision.trial
         band = hearing.band
-        if band is None or grey is None or grey.probability < band.low:
+        if band is None or grey is None or grey.probability < band.low or not hearing.trusted:
             return decision
         if band.when == "after":
             return decision if trial is None else replace(decision, trial=replace(trial, grey=True))
@@ -52,6 +52,9 @@ class Deciding:
         pair = Pair("questions", str(query.request.focus), str(stored.focus))
         if not (yield from hearing.before(query.scope, pair, stored)):
             return replace(decision, detail=f"{decision.detail}; {band.by} did not say yes")
+        if trial is not None and hearing.audits():
+            audited = replace(trial, approved=True)
+            return replace(decision, reason="audit", detail=f"{band.by} said yes", trial=audited)
         if trial is not None:
             hearing.learn(query.scope, trial, stored, right=True, by=band.by)
         why = f"similarity {grey.similarity:.3f}, and {band.by} says that it asks for the same"

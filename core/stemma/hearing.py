@@ -13,6 +13,7 @@ from stemma.errors import JudgeError
 from stemma.judges.asking import Asking
 from stemma.judges.band import AFTER, GreyBand, opinion
 from stemma.judges.protocol import About
+from stemma.judges.trust import Trust
 from stemma.policies.learning import Judgement, Learns, Trial
 from stemma.policies.same_answer import SameAnswer
 from stemma.scope import Scope
@@ -61,6 +62,7 @@ class Hearing:
         if band is not None:
             asking = Asking(band.judge, band.patience)
             self._benches["questions"] = _Bench(asking, band.sure, band.by)
+            self._trust = Trust(band.audits, band.max_wrong)
         if same.asked is not None:
             self._benches["answers"] = _Bench(Asking(same.asked, AFTER), same.sure, same.by)
         self.after_fork()
@@ -77,6 +79,15 @@ class Hearing:
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the background has nothing to do; gives whether that came in time."""
         return self._beside.wait(timeout)
+
+    @property
+    def trusted(self) -> bool:
+        """Whether the judge of questions may still be asked; it is not, once audits contradict."""
+        return self.band is not None and not self._trust.dismissed
+
+    def audits(self) -> bool:
+        """Whether what that judge approves now is to be computed afresh, to see."""
+        return self._trust.audits()
 
     def judges(self, about: About) -> bool:
         """Whether there is a judge for such pairs."""
@@ -108,6 +119,9 @@ class Hearing:
         if isinstance(policy, Learns):
             policy.learn(Judgement(trial=trial, right=right, by=by))
             self._parts.tell("judgement", scope, "right" if right else "wrong", stored, detail=by)
+        if trial.approved and self.band is not None and self._trust.note(right=right):
+            told = f"{self.band.by}: {self._trust.wrong} of {self._trust.audited} audits were wrong"
+            self._parts.tell("warning", None, "judge_dismissed", detail=told)
 
     def _judge(self, bench: _Bench, scope: Scope, pair: Pair, stored: Entry, trial: Trial) -> None:
         try:

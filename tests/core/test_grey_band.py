@@ -56,6 +56,8 @@ def opened():
     apart = SameAnswer(same=1.0, other=0.0)
 
     def make(judge=None, same_answer=apart, **named):
+        if isinstance(judge, Said):
+            judge = GreyBand(judge=judge, audits=0)
         asked = {"policy": "verified", "judge": judge, "same_answer": same_answer, **named}
         made.append(stemma.open(tenant="me", embedder="hashing", **asked))
         return made[-1]
@@ -154,7 +156,7 @@ def test_a_fault_of_the_judge_is_no_fault_of_the_cache_even_where_those_are_rais
 
 
 def test_one_that_hangs_costs_the_timeout_and_few_threads(opened, do, gate):
-    cache = opened(GreyBand(judge=gate, timeout=0.01))
+    cache = opened(GreyBand(judge=gate, timeout=0.01, audits=0))
     events = heard(cache, "fault")
     ask(cache, do, QUESTION)
     for number in range(20):
@@ -166,6 +168,39 @@ def test_one_that_hangs_costs_the_timeout_and_few_threads(opened, do, gate):
     gate.open.set()
     for one in threads:
         one.join()
+
+
+@pytest.mark.parametrize(("fresh", "right"), [("Under Orders.", True), ("In 3 days.", False)])
+def test_some_of_what_a_judge_approves_is_computed_afresh_to_see(opened, do, fresh, right):
+    judge = Said(1.0)
+    cache = opened(GreyBand(judge=judge, audits=1))
+    ask(cache, do, QUESTION)
+    served, computed = ask(cache, do, AGAIN, fresh)
+    assert (served.value, served.outcome.reason, computed) == (fresh, "audit", 1)
+    assert served.outcome.detail == f"{SIGNED} said yes"
+    assert judged(cache) == [right]
+
+
+def test_a_judge_whose_audits_contradict_it_is_dismissed_and_that_is_said_once(opened, do):
+    judge = Said(1.0)
+    cache = opened(GreyBand(judge=judge, audits=1, max_wrong=0.1))
+    events = heard(cache, "warning")
+    ask(cache, do, QUESTION, "In 0 days.")
+    for number in range(1, 6):
+        assert ask(cache, do, AGAIN + " " * number, f"In {number} days.")[1] == 1
+    assert len(judge.asked) == 2
+    assert [(one.outcome, one.detail) for one in events] == [
+        ("judge_dismissed", f"{SIGNED}: 2 of 2 audits were wrong")
+    ]
+
+
+def test_a_judge_that_is_seldom_wrong_is_kept(opened, do):
+    judge = Said(1.0)
+    cache = opened(GreyBand(judge=judge, low=0, audits=1, max_wrong=0.5))
+    ask(cache, do, QUESTION, "In 0 days.")
+    for number in range(1, 7):
+        ask(cache, do, AGAIN + " " * number, f"In {number % 2} days.")
+    assert len(judge.asked) == 6
 
 
 @pytest.mark.parametrize(
@@ -189,7 +224,7 @@ def test_it_is_not_asked_where_a_guard_is_certain_or_nothing_is_likely(opened, d
 @pytest.mark.parametrize(("low", "times"), [(0.0, 1), (0.9, 1), (0.99, 0), (1.0, 0)])
 def test_the_band_begins_where_it_is_said(opened, do, low, times):
     judge = Said(1.0)
-    cache = opened(GreyBand(judge=judge, low=low))
+    cache = opened(GreyBand(judge=judge, low=low, audits=0))
     ask(cache, do, QUESTION)
     assert ask(cache, do, AGAIN)[0].outcome.hit is bool(times)
     assert len(judge.asked) == times
@@ -206,7 +241,7 @@ def test_an_allowed_error_of_nothing_asks_nobody(opened, do):
 def test_what_is_taken_back_while_the_judge_thinks_is_not_served(opened, do):
     holder = []
     judge = Said(lambda: holder[0].recall(tenant="me") and 1.0)
-    cache = opened(GreyBand(judge=judge, timeout=30.0))
+    cache = opened(GreyBand(judge=judge, timeout=30.0, audits=0))
     holder.append(cache)
     ask(cache, do, QUESTION)
     served, computed = ask(cache, do, AGAIN, "fresh")
@@ -222,7 +257,7 @@ def test_what_is_quarantined_while_the_judge_thinks_is_not_served(opened, do):
         cache.report(entry, "hallucinated", by="somebody")
         return 1.0
 
-    cache = opened(GreyBand(judge=Said(says), timeout=30.0))
+    cache = opened(GreyBand(judge=Said(says), timeout=30.0, audits=0))
     holder += [cache, ask(cache, do, QUESTION)[0].stored.entry.id]
     assert ask(cache, do, AGAIN, "fresh")[0].value == "fresh"
 
@@ -305,7 +340,7 @@ async def test_a_slow_judge_of_answers_holds_up_no_loop_and_no_caller(opened, ga
 
 async def test_many_tasks_wait_for_one_judge_each_for_itself(opened):
     judge = Said(1.0)
-    cache = opened(GreyBand(judge=judge, timeout=30.0))
+    cache = opened(GreyBand(judge=judge, timeout=30.0, audits=0))
     await cache.answers.aget_or_compute(QUESTION, lambda: "Under Orders.")
     hits = await asyncio.gather(*(cache.answers.alookup(AGAIN + " " * n) for n in range(8)))
     assert {one.hit for one in hits} == {True}
@@ -346,7 +381,7 @@ def test_what_is_no_judge_or_finds_nothing_to_judge_is_refused(named):
 
 
 def test_a_policy_of_ones_own_may_leave_candidates_to_a_judge(do):
-    judge = FunctionJudge(function=lambda one, other: 1.0, name="mine")
+    judge = GreyBand(judge=FunctionJudge(function=lambda one, other: 1.0, name="mine"), audits=0)
     policy = VerifiedPolicy(0.05, embedder="another/1")
     with stemma.open(tenant="me", embedder="hashing", policy=policy, judge=judge) as cache:
         ask(cache, do, QUESTION)

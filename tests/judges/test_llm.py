@@ -172,7 +172,7 @@ class TestInsideACache:
             embedder="hashing",
             policy="verified",
             judge=GreyBand(
-                judge=LLMJudge(_Later(held), revision="wrapped/1"), low=0.0, timeout=30.0
+                judge=LLMJudge(_Later(held), revision="wrapped/1"), timeout=30.0, audits=0
             ),
         )
         held.append(faces.CachedChatModel(cache, model))

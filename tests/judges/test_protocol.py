@@ -79,6 +79,8 @@ def test_a_band_waits_shorter_while_a_request_waits(counting):
         {"low": -0.1},
         {"low": 1.1},
         {"low": "0.5"},
+        {"audits": 1.1},
+        {"max_wrong": -0.1},
         {"sure": 0.4},
         {"sure": 1.1},
         {"timeout": 0},

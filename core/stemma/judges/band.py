@@ -37,6 +37,10 @@ class GreyBand:
             no, 0.5 to 1; between the two it has not said anything.
         timeout: Seconds for which the judge is waited for, above 0; by default 1 with `"before"`
             and 30 with `"after"`.
+        audits: With `"before"`, the share of what the judge approves that is computed afresh all
+            the same, 0 to 1, to see whether it was right. With 0 nobody looks.
+        max_wrong: How much of it may be wrong, 0 to 1: where audits contradict that, the judge is
+            dismissed, and not asked before a hit any more for as long as the cache is open.
 
     Raises:
         UsageError: An argument is of the wrong kind or out of its range.
@@ -47,6 +51,8 @@ class GreyBand:
     low: float = 0.5
     sure: float = 0.9
     timeout: float | None = None
+    audits: float = 0.1
+    max_wrong: float = 0.1
 
     def __post_init__(self) -> None:
         if not isinstance(self.judge, Judge) or isinstance(self.judge, type):
@@ -55,7 +61,8 @@ class GreyBand:
             )
         if self.when not in ("before", "after"):
             raise UsageError(f'when must be "before" or "after", not {self.when!r}')
-        share("low", self.low)
+        for name in ("low", "audits", "max_wrong"):
+            share(name, getattr(self, name))
         share("1 - sure", 1.0 - self.sure, 0.5)
         given = self.timeout
         if given is not None and not (_is_number(given) and 0 < given < math.inf):

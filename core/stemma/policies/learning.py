@@ -21,12 +21,14 @@ class Trial:
         weight: How many requests like it this one stands for, 1 or more: 1 where every one like it
             is computed afresh, 1 / ε where only a share ε is audited.
         grey: Whether a judge is to be asked about the two questions, where the answers do not tell.
+        approved: Whether a judge has approved it, so that the fresh answer tells about the judge.
     """
 
     candidate: str
     known: tuple[float, ...] = field(repr=False)
     weight: float = 1.0
     grey: bool = False
+    approved: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
