@@ -92,7 +92,7 @@ def open(  # noqa: A001 - the name users type: `stemma.open`
         threshold: The least cosine similarity of a semantic hit, 0 to 1 (inclusive).
         policy: What decides about semantic hits, instead of a threshold with guards: a `Policy`, or
             the name of one: `"threshold"`, `"verified"`, `"verified-strict"`. The latter two learn,
-            for as long as the cache is open.
+            for each tenant and node apart, and what they have learnt is kept in the store.
         max_error: For the policies that learn: the share of the questions that reach them that may
             be answered wrongly, 0 to 0.5; by default 0.02.
         same_answer: How a fresh answer is compared with one that would have been served, for

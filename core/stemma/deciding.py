@@ -32,9 +32,14 @@ class Deciding:
             query: The question.
             near: Entries that may be served by themselves, with their similarities to it.
         """
-        decision = self._parts.policy.decide(
-            str(query.request.focus),
-            [Candidate(one.id, str(one.focus), similarity, one.value) for one, similarity in near],
+        scope, asked = query.scope, str(query.request.focus)
+        candidates = [
+            Candidate(one.id, str(one.focus), similarity, one.value) for one, similarity in near
+        ]
+        if query.policy is not None:
+            return query.policy.decide(asked, candidates)
+        decision = yield from self._parts.policies.decide(
+            scope.tenant, scope.node, asked, candidates
         )
         return (yield from self._judged(query, near, decision))
 
@@ -56,7 +61,7 @@ class Deciding:
             audited = replace(trial, approved=True)
             return replace(decision, reason="audit", detail=f"{band.by} said yes", trial=audited)
         if trial is not None:
-            hearing.learn(query.scope, trial, stored, right=True, by=band.by)
+            yield from hearing.learn(query.scope, trial, stored, right=True, by=band.by)
         why = f"similarity {grey.similarity:.3f}, and {band.by} says that it asks for the same"
         accepted = (replace(grey, why=why),)
         return replace(decision, accepted=accepted, reason="", detail="", trial=None)

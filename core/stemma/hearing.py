@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stemma import forking
 from stemma.beside import Beside
-from stemma.effects import Ask, Steps
+from stemma.effects import Ask, Steps, run
 from stemma.entry import Entry
 from stemma.errors import JudgeError
 from stemma.judges.asking import Asking
 from stemma.judges.band import AFTER, GreyBand, opinion
 from stemma.judges.protocol import About
 from stemma.judges.trust import Trust
-from stemma.policies.learning import Judgement, Learns, Trial
+from stemma.policies.learning import Judgement, Trial
 from stemma.policies.same_answer import SameAnswer
 from stemma.scope import Scope
 
@@ -113,12 +113,17 @@ class Hearing:
             full = JudgeError(f"{WAITING} pairs wait for a judge already")
             self._parts.fault("judge", full, scope)
 
-    def learn(self, scope: Scope, trial: Trial, stored: Entry, *, right: bool, by: str) -> None:
+    def learn(
+        self, scope: Scope, trial: Trial, stored: Entry, *, right: bool, by: str
+    ) -> Steps[None]:
         """Tell the policy what somebody has said of its trial."""
-        policy = self._parts.policy
-        if isinstance(policy, Learns):
-            policy.learn(Judgement(trial=trial, right=right, by=by))
-            self._parts.tell("judgement", scope, "right" if right else "wrong", stored, detail=by)
+        said = Judgement(trial=trial, right=right, by=by)
+        try:
+            yield from self._parts.policies.learn(scope.tenant, scope.node, said)
+        except Exception as error:
+            self._parts.fault("judge", error, scope)
+            return
+        self._parts.tell("judgement", scope, "right" if right else "wrong", stored, detail=by)
         if trial.approved and self.band is not None and self._trust.note(right=right):
             told = f"{self.band.by}: {self._trust.wrong} of {self._trust.audited} audits were wrong"
             self._parts.tell("warning", None, "judge_dismissed", detail=told)
@@ -126,11 +131,13 @@ class Hearing:
     def _judge(self, bench: _Bench, scope: Scope, pair: Pair, stored: Entry, trial: Trial) -> None:
         try:
             likely = bench.asking.ask(pair.one, pair.other, pair.about, scope.tenant)
-            said = self._said(bench, scope, likely, stored)
-            if said is not None:
-                self.learn(scope, trial, stored, right=said, by=bench.by)
         except Exception as error:
             self._parts.fault("judge", error, scope)
+            return
+        self._beside.step()  # once the cache is closed, nothing is told
+        said = self._said(bench, scope, likely, stored)
+        if said is not None:
+            run(self.learn(scope, trial, stored, right=said, by=bench.by))
 
     def _said(
         self, bench: _Bench, scope: Scope, likely: float | None, stored: Entry

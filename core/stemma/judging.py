@@ -9,7 +9,7 @@ from stemma.errors import CodecError, UnkeyableValue
 from stemma.hearing import Pair
 from stemma.outcome import Ticket
 from stemma.parts import Parts
-from stemma.policies.learning import Learns, Trial
+from stemma.policies.learning import Trial
 from stemma.policies.same_answer import Answer, Sameness
 from stemma.query import Query
 
@@ -31,8 +31,8 @@ class Judging:
 
         Where nobody can say, it is told nothing; and no trouble in finding out is the caller's.
         """
-        policy, trial = self._parts.policy, ticket.trial
-        if trial is None or not isinstance(policy, Learns):
+        scope, trial = ticket.query.scope, ticket.trial
+        if trial is None:
             return
         try:
             fetched = yield Ask(self._parts.store, "get", ((trial.candidate,),))
@@ -40,7 +40,7 @@ class Judging:
             if entry is not None:
                 yield from self._tell(ticket, fresh, entry, trial)
         except Exception as error:
-            self._parts.fault("judge", error, ticket.query.scope)
+            self._parts.fault("judge", error, scope)
 
     def _tell(self, ticket: Ticket, fresh: Encoded, stored: Entry, trial: Trial) -> Steps[None]:
         """What can be told at once is told; the rest is put before a judge in the background."""
@@ -48,7 +48,7 @@ class Judging:
         before = _text(query, stored)
         verdict = yield from self._compared(fresh, stored, before)
         if verdict is not None:
-            hearing.learn(query.scope, trial, stored, right=verdict.same, by=verdict.by)
+            yield from hearing.learn(query.scope, trial, stored, right=verdict.same, by=verdict.by)
         elif fresh.text.strip() and before and hearing.judges("answers"):
             hearing.after(query.scope, Pair("answers", fresh.text, before), stored, trial)
         elif trial.grey:

@@ -175,7 +175,7 @@ class Lookup:
         vector = yield from self.embed(query)
         if vector is None:
             return Miss(reason="cold", detail="the text is longer than the model's window"), None
-        policy = self._parts.policy
+        policy = self._parts.policy if query.policy is None else query.policy
         follows = query.request.turns != ()
         floor = context.floor(policy.floor) if follows else policy.floor
         near = yield from self.near(query, vector, policy.depth, floor)

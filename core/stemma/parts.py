@@ -17,6 +17,7 @@ from stemma.hearing import Hearing
 from stemma.indexes.protocol import Index
 from stemma.journal import Journal
 from stemma.judges.band import GreyBand
+from stemma.learnt import Policies
 from stemma.lease import Leases
 from stemma.lineage.frames import Frame, Read, register
 from stemma.policies.life import LifePolicy
@@ -73,6 +74,14 @@ class Parts:
         self.hearing = Hearing(self, grey, self.same_answer)
         self.listeners = Listeners()
         self.journal = Journal(store, lambda error: self.fault("journal", error))
+        self.policies = Policies(
+            policy,
+            embedder=embedder,
+            store=store,
+            journal=self.journal,
+            clock=clock,
+            warn=lambda words: self.tell("warning", None, "policy", detail=words),
+        )
         self.sequence = 0
         self._logged: dict[tuple[str, str], float] = {}
         self.number = next(_numbers)

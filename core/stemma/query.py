@@ -13,6 +13,7 @@ from stemma.search import Search
 
 if TYPE_CHECKING:
     from stemma.lineage.frames import Frame
+    from stemma.policies.threshold import Policy
 
 __all__ = ["Query"]
 
@@ -36,6 +37,7 @@ class Query:
         life: The base life of what will be stored, seconds; `None`: as the policy says.
         hop: The hop at which it is asked, from 1.
         search: The vector search behind it, where a list found for another query may serve it.
+        policy: What decides by meaning; `None`: the cache's own policy.
     """
 
     scope: Scope
@@ -50,3 +52,4 @@ class Query:
     life: float | None = None
     hop: int = 1
     search: Search | None = None
+    policy: Policy | None = None

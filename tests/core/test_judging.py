@@ -29,8 +29,15 @@ class Tries:
         trial = Trial(candidate=nearest.id, known=(nearest.similarity,))
         return Decision((), "audit", nearest.id, nearest.similarity, "", trial)
 
-    def learn(self, judgement):
-        self.told.append(judgement)
+    @property
+    def identity(self):
+        return {"policy": self.name}
+
+    def anew(self):
+        return self
+
+    def learn(self, *judgements):
+        self.told += judgements
 
     def record(self):
         return {}

@@ -19,6 +19,8 @@ BORROWED = {
         "stemma/testing/store_arrivals.py",
         "stemma/testing/store_entries.py",
         "stemma/testing/store_following.py",
+        "stemma/testing/store_judgements.py",
+        "stemma/testing/store_lessons.py",
         "stemma/testing/store_lineage.py",
         "stemma/testing/store_recalls.py",
         "stemma/testing/stores.py",

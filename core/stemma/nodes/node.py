@@ -23,6 +23,7 @@ from stemma.lineage.frames import Frame
 from stemma.nodes.batch import Batch, look_all, serve_all
 from stemma.nodes.computation import AsyncFramed, Framed
 from stemma.outcome import Hit, Miss, Stored, Ticket
+from stemma.policies.threshold import Policy
 from stemma.query import Query
 from stemma.request import Key, Request, whole_key
 from stemma.scope import Node, Scope
@@ -56,6 +57,7 @@ class Asked:
             computed anew at each call; `None` where there is nothing that stands for all of it.
         pool: The pool it is looked for and stored in, instead of among the tenant's own.
         search: The vector search behind it, where a list found for another query may serve it.
+        policy: What decides by meaning; `None`: the cache's own policy.
     """
 
     scope: Mapping[str, Any]
@@ -67,6 +69,7 @@ class Asked:
     scope_key: Hashable | None = None
     pool: str | None = None
     search: Search | None = None
+    policy: Policy | None = None
 
 
 class KnownScope(NamedTuple):
@@ -203,6 +206,7 @@ class NodeCache(Generic[Q, P]):
             life=asked.life,
             hop=current.hop if current is not None and current.hop is not None else 1,
             search=asked.search,
+            policy=asked.policy,
         )
 
     def _scope(self, asked: KnownScope, tenant: str, context: Context, pool: str | None) -> Scope:

@@ -117,22 +117,26 @@ class Evidence:
         """Whether a candidate that stands so may be served, if it scores as high as it can."""
         return most >= self._bar or (self._warm and standing.nearness >= NEAR)
 
-    def add(self, judgement: Judgement) -> None:
-        """Take a judgement in.
+    def add(self, judgements: Sequence[Judgement]) -> None:
+        """Take judgements in, oldest first.
 
         Raises:
-            UsageError: It is of another policy's trial.
+            UsageError: One is of another policy's trial.
         """
-        row, wrong = judgement.trial.known, not judgement.right
-        if len(row) != len(KNOWN):
+        if any(len(one.trial.known) != len(KNOWN) for one in judgements):
             raise UsageError("this judgement is of another policy's trial")
         with self._lock:
-            self._keep((*row, judgement.trial.weight, float(wrong), float(self._requests)))
-            if self._warm and row[_CLEAR]:
-                self._doubt(wrong=wrong)
-            if self._since % _REFIT == 0:
+            before, alarm = self._since, False
+            for one in judgements:
+                row, wrong = one.trial.known, not one.right
+                self._requests += one.requests
+                self._keep((*row, one.trial.weight, float(wrong), float(self._requests)))
+                if self._warm and row[_CLEAR]:
+                    self._doubt(wrong=wrong)
+                alarm = alarm or (wrong and self.score(row) >= self._bar)
+            if self._since // _REFIT > before // _REFIT:
                 self._fit()
-            if self._since % _REBAR == 0 or (wrong and self.score(row) >= self._bar):
+            if alarm or self._since // _REBAR > before // _REBAR:
                 self._set_bar()
 
     def record(self) -> dict[str, Any]:

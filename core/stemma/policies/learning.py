@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, Self, runtime_checkable
 
 from stemma.errors import UsageError
 
@@ -40,19 +40,35 @@ class Judgement:
         right: Whether it would have answered rightly.
         by: Who said so: `equal`, `value`, `calls`, `similarity`, `guard:…`, `judge:` and the name
             of a judge, or who reported it.
+        requests: How many requests reached the decision elsewhere before it, since the judgement
+            before this one; those that the policy decided itself it has counted.
     """
 
     trial: Trial
     right: bool
     by: str = ""
+    requests: int = 0
 
 
 @runtime_checkable
 class Learns(Protocol):
     """A policy whose decisions follow from judgements, and whose state can be kept."""
 
-    def learn(self, judgement: Judgement) -> None:
-        """Take a judgement in. Later decisions follow from it, never earlier ones."""
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """What a state belongs to, as plain JSON values: the policy, its embedder and verifier."""
+        ...
+
+    def anew(self) -> Self:
+        """Another one with the same settings, that begins with what this one has learnt."""
+        ...
+
+    def learn(self, *judgements: Judgement) -> None:
+        """Take judgements in, oldest first. Later decisions follow from them, never earlier ones.
+
+        Raises:
+            UsageError: One is of another policy's trial; none was taken in.
+        """
         ...
 
     def record(self) -> dict[str, Any]:

@@ -6,10 +6,13 @@ import math
 import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from stemma.errors import UsageError
 from stemma.policies.learning import Trial
+
+if TYPE_CHECKING:
+    from stemma.policies.guards import Guarded
 
 __all__ = [
     "Accepted",
@@ -147,8 +150,6 @@ class ThresholdPolicy:
 
     def decide(self, asked: str, candidates: Sequence[Candidate]) -> Decision:
         """See `Policy.decide`; the most similar first."""
-        from stemma.policies.guards import guard  # noqa: PLC0415 - its tables take long to load
-
         ranked = nearest_first(candidates)
         if not ranked:
             return Decision(reason="cold")
@@ -158,7 +159,7 @@ class ThresholdPolicy:
         for candidate in ranked:
             if not self._near(candidate.similarity):
                 break
-            objection = guard(asked, candidate.focus) if self.guards else None
+            objection = self._objection(asked, candidate.focus) if self.guards else None
             if objection is None:
                 accepted.append(self._accepted(candidate))
             elif candidate is nearest:
@@ -166,6 +167,11 @@ class ThresholdPolicy:
         if accepted:
             reason = detail = ""
         return Decision(tuple(accepted), reason, nearest.id, nearest.similarity, detail)
+
+    def _objection(self, asked: str, stored: str) -> Guarded | None:
+        from stemma.policies.guards import guard  # noqa: PLC0415 - its tables take long to load
+
+        return guard(asked, stored)
 
     def _near(self, similarity: float) -> bool:
         return similarity >= self.floor

@@ -58,6 +58,8 @@ class VerifiedPolicy:
             first it is higher, see `audit_share` in
             `stemma.policies.budget`.
         seed: Of the choice of audits; by default another one each time.
+        prior: The weights of what is known of a candidate (`stemma.policies.standing.KNOWN`) before
+            anything was judged; by default those that come with the package.
 
     Raises:
         UsageError: An argument is out of its range.
@@ -75,6 +77,7 @@ class VerifiedPolicy:
         verifier: Verifier | None = None,
         audits: float = 0.05,
         seed: int | None = None,
+        prior: Mapping[str, float] | None = None,
     ) -> None:
         self.max_error = error_bound(max_error)
         if share("audits", audits) == 0:
@@ -83,12 +86,19 @@ class VerifiedPolicy:
         record = shipped()
         self._verifier = FeatureVerifier.read(record) if verifier is None else verifier
         self._evidence = Evidence(
-            prior=record["standing"],
+            prior=record["standing"] if prior is None else prior,
             bound=self.max_error,
             audits=float(audits),
             warm=embedder == record["embedder"],
         )
         self._random = random.Random(seed)  # noqa: S311 - no secret
+        self._settings: dict[str, Any] = {
+            "embedder": embedder,
+            "verifier": self._verifier,
+            "audits": float(audits),
+            "seed": seed,
+            "prior": prior,
+        }
 
     def __repr__(self) -> str:
         return f"VerifiedPolicy(max_error={self.max_error:g}, judged={len(self._evidence)})"
@@ -116,26 +126,34 @@ class VerifiedPolicy:
         accepted = tuple(_accepted(one) for one in open_ if evidence.allows(one.known, one.score))
         return Decision(accepted, "", ranked[0].id, ranked[0].similarity)
 
-    def learn(self, judgement: Judgement) -> None:
-        """See `Learns.learn`."""
-        self._evidence.add(judgement)
-
-    def record(self) -> dict[str, Any]:
-        """See `Learns.record`."""
-        return {**self._identity(), **self._evidence.record()}
-
-    def restore(self, record: Mapping[str, Any]) -> None:
-        """See `Learns.restore`."""
-        must_agree(record, self._identity())
-        self._evidence.restore(record)
-
-    def _identity(self) -> dict[str, Any]:
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """See `Learns.identity`."""
         return {
             "policy": self.name,
             "version": 1,
             "embedder": self.embedder,
             "verifier": self._verifier.revision,
         }
+
+    def anew(self) -> VerifiedPolicy:
+        """See `Learns.anew`."""
+        other = VerifiedPolicy(self.max_error, **self._settings)
+        other._evidence.restore(self._evidence.record())
+        return other
+
+    def learn(self, *judgements: Judgement) -> None:
+        """See `Learns.learn`."""
+        self._evidence.add(judgements)
+
+    def record(self) -> dict[str, Any]:
+        """See `Learns.record`."""
+        return {**self.identity, **self._evidence.record()}
+
+    def restore(self, record: Mapping[str, Any]) -> None:
+        """See `Learns.restore`."""
+        must_agree(record, self.identity)
+        self._evidence.restore(record)
 
     def _verified(self, asked: str, ranked: Sequence[Candidate]) -> list[_Stood]:
         """Those that may be the best, best first: what cannot overtake is not verified."""

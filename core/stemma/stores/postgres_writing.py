@@ -33,7 +33,7 @@ class Changed:
 
     Args:
         entries: Entries put, with their lineages' checksums.
-        marked: Entries whose verdict changed, likewise.
+        marked: Entries of which something was judged, likewise.
         vectors: Of each entry put, its vector or that it has none any more.
         removed: Sequence, group and id of vectors that went.
         unlinked: Entries that had another lineage before.

@@ -13,12 +13,23 @@ import struct
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import fields
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from stemma.codec import MAX_PAYLOAD
-from stemma.entry import Cost, Edge, Entry, Lineage, Source, SourceEdge, Vector
+from stemma.entry import (
+    UNJUDGED,
+    Cost,
+    Edge,
+    Entry,
+    Judged,
+    Lineage,
+    Source,
+    SourceEdge,
+    Vector,
+    Verdict,
+)
 from stemma.errors import StoreError
 from stemma.request import LeftOut
 from stemma.scope import NODES, Labels
@@ -42,7 +53,7 @@ __all__ = [
 Half = np.ndarray[tuple[int], np.dtype[np.float16]]
 
 _NO_LABELS = Labels()
-_VERDICTS = ("unknown", "supported", "hallucinated")
+_VERDICTS = frozenset(get_args(Verdict))
 _NO_COST = Cost()
 _crc = struct.Struct("<I")
 _numbers = struct.Struct("<6d8q")
@@ -122,7 +133,7 @@ def unpack(row: Sequence[Any]) -> tuple[Entry, int]:
             packed = [unescape(text) for text in packed]
         name, tenant, node, model, index, partition, group, codec, value, *rest = packed
         pool, labels, verdict, focus, *more = rest
-        before, left_out = _unpack_rest(more[0]) if more else ((), ())
+        before, left_out, judged = _unpack_rest(more[0]) if more else ((), (), UNJUDGED)
         if node not in NODES or verdict not in _VERDICTS or len(record) - end > MAX_PAYLOAD:
             raise Damaged
         values = (
@@ -153,6 +164,7 @@ def unpack(row: Sequence[Any]) -> tuple[Entry, int]:
             proven if proven == proven else None,  # noqa: PLR0124 - as above
             before,
             left_out,
+            judged,
         )
     except (TypeError, ValueError, AttributeError, struct.error) as error:
         raise Damaged from error
@@ -192,20 +204,39 @@ def _pack_numbers(entry: Entry, lineage: int, length: int) -> bytes:
 
 def _pack_rest(entry: Entry) -> tuple[str, ...]:
     """What few entries have, as one text more; the others have none."""
-    if not entry.before and not entry.left_out:
+    if not entry.before and not entry.left_out and entry.judged == UNJUDGED:
         return ()
     left = [
         [escape(one.name), one.count, [escape(text) for text in one.texts]]
         for one in entry.left_out
     ]
-    return (_array([[escape(turn) for turn in entry.before], left]),)
+    judged = [] if entry.judged == UNJUDGED else [_pack_judged(entry.judged)]
+    return (_array([[escape(turn) for turn in entry.before], left, *judged]),)
 
 
-def _unpack_rest(line: str) -> tuple[tuple[str, ...], tuple[LeftOut, ...]]:
-    before, left = json.loads(line)
-    return tuple(map(unescape, before)), tuple(
+def _unpack_rest(line: str) -> tuple[tuple[str, ...], tuple[LeftOut, ...], Judged]:
+    before, left, *judged = json.loads(line)
+    left_out = (
         LeftOut(name=unescape(name), count=int(count), texts=tuple(map(unescape, texts)))
         for name, count, texts in left
+    )
+    known = _unpack_judged(*judged) if judged else UNJUDGED
+    return tuple(map(unescape, before)), tuple(left_out), known
+
+
+def _pack_judged(judged: Judged) -> list[Any]:
+    barred = [escape(one) for one in judged.barred]
+    return [judged.agreed, judged.disagreed, barred, int(judged.doubted), escape(judged.answer)]
+
+
+def _unpack_judged(parts: Sequence[Any]) -> Judged:
+    agreed, disagreed, barred, doubted, answer = parts
+    return Judged(
+        agreed=int(agreed),
+        disagreed=int(disagreed),
+        barred=tuple(map(unescape, barred)),
+        doubted=doubted == 1,
+        answer=unescape(answer),
     )
 
 

@@ -5,20 +5,24 @@ A store lends its open transaction as `Pages`; the functions decide and write th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 from stemma.codec import MAX_PAYLOAD
-from stemma.entry import Entry, Lineage, SourceEdge, Vector, Verdict, arrivals
+from stemma.entry import QUARANTINED, Entry, Lineage, SourceEdge, Vector, arrivals
 from stemma.outcome import Stored
 from stemma.selector import Selector
+from stemma.stores.findings import computed_again, doubted, found
 from stemma.stores.protocol import Judgement, Put
 
-__all__ = ["SERVINGS", "VOID", "Pages", "State", "Vouched", "admit", "elements", "judge"]
+__all__ = ["LESSONS", "SERVINGS", "VOID", "Pages", "State", "Vouched", "admit", "elements", "judge"]
 
 SERVINGS = 1_000_000
 """Servings that a store keeps, at least; the oldest go first."""
+
+LESSONS = 8_192
+"""Lessons of a tenant and node that a store keeps, at least; the oldest go first."""
 
 VOID = -1
 """The epoch of an entry whose ancestors must be walked: it is never the store's epoch."""
@@ -67,6 +71,10 @@ class Pages(Protocol):
         """What the entry was built from."""
         ...
 
+    def barred(self, id: str) -> Sequence[str]:
+        """What the judgements of an id bar it from (`stemma.entry.Judged`), also after it went."""
+        ...
+
     def is_parent(self, id: str) -> bool:
         """Whether anything was ever built on it."""
         ...
@@ -92,7 +100,7 @@ class Pages(Protocol):
         ...
 
     def mark(self, entry: Entry) -> None:
-        """Write an entry whose verdict has changed."""
+        """Write an entry of which something was judged."""
         ...
 
 
@@ -117,12 +125,11 @@ def admit(put: Put, pages: Pages) -> Stored:
     state = pages.state
     state.sequence += 1
     proven = _proven(put.entry, parents)
-    verdict = _replace(put.entry, proven, pages)
+    judged = _replace(put, proven, pages)
     lineage = _owned(put.lineage, put.entry.tenant)
     current = _vouch(put, lineage, pages)
     entry = replace(
-        put.entry,
-        verdict=verdict,
+        judged,
         sequence=state.sequence,
         epoch=_epoch(parents, pages) if current else VOID,
         proven_until=proven,
@@ -131,38 +138,49 @@ def admit(put: Put, pages: Pages) -> Stored:
     return Stored(entry=entry)
 
 
-def _replace(entry: Entry, proven: float | None, pages: Pages) -> Verdict:
-    """What it means that an entry takes the place of a former one; gives its verdict.
+def _replace(put: Put, proven: float | None, pages: Pages) -> Entry:
+    """What it means that an entry takes the place of a former one; gives it with its judgements.
 
     Proofs of what was built on the former one are void, unless the value is equal and stands for
-    as long. An equal value keeps its verdict: the same answer is as wrong again.
+    as long, under the same verdict.
     """
+    entry = put.entry
     value = pages.value(entry.id)
-    if value is None:
-        return entry.verdict
     former = pages.entry(entry.id) if value == entry.value else None
-    stands = former is not None and _not_before(proven, former.proven_until)
-    if not stands and pages.is_parent(entry.id):
+    audit = put.replaces is None
+    judged = computed_again(entry, former, pages.barred(entry.id), audit=audit)
+    stands = (
+        former is not None
+        and _not_before(proven, former.proven_until)
+        and former.verdict == judged.verdict
+    )
+    if value is not None and not stands and pages.is_parent(entry.id):
         pages.state.epoch = pages.state.sequence
-    return entry.verdict if former is None else former.verdict
+    return judged
 
 
 def _not_before(end: float | None, former: float | None) -> bool:
     return end is None or (former is not None and end >= former)
 
 
-def judge(judgement: Judgement, pages: Pages) -> Entry | None:
-    """Set a verdict on the entry, if it is there with that value. See `Store.judge`."""
+def judge(judgement: Judgement, near: Sequence[str], pages: Pages) -> Entry | None:
+    """Note a judgement on the entry, if it is there with that value. See `Store.judge`."""
     pages.state.sequence += 1
     entry = pages.entry(judgement.entry)
-    if entry is None or entry.value != judgement.value:
+    if entry is None:
         return None
-    if entry.verdict != judgement.verdict:
-        if "hallucinated" in (entry.verdict, judgement.verdict):
+    other = pages.entry(judgement.question) if judgement.verdict == "same" else None
+    judged = found(entry, judgement, other)
+    if judged == entry and entry.value != judgement.value:
+        return None
+    if judged.judged.barred != entry.judged.barred:
+        for neighbour in filter(None, map(pages.entry, near)):
+            pages.mark(doubted(neighbour))
+    if judged != entry:
+        if (judged.verdict in QUARANTINED) != (entry.verdict in QUARANTINED):
             pages.state.epoch = pages.state.sequence
-        entry = replace(entry, verdict=judgement.verdict)
-        pages.mark(entry)
-    return entry
+        pages.mark(judged)
+    return judged
 
 
 def _failing(parent: Entry | None, value: str) -> str | None:
@@ -170,7 +188,7 @@ def _failing(parent: Entry | None, value: str) -> str | None:
         return "is gone"
     if parent.value != value:
         return "has another value now"
-    return "is quarantined" if parent.verdict == "hallucinated" else None
+    return "is quarantined" if parent.verdict in QUARANTINED else None
 
 
 def _overtaken(put: Put, pages: Pages) -> str | None:
