@@ -303,16 +303,18 @@ def test_after_more_than_may_wait_is_dropped_and_said(opened, do, gate, monkeypa
     assert len(gate.asked) == 2
 
 
-def test_closing_waits_for_no_judge_and_asks_nothing_more(opened, do, gate):
+def test_closing_waits_for_no_judge_and_asks_and_learns_nothing_more(opened, do, gate):
     cache = opened(GreyBand(judge=gate, when="after", timeout=30.0))
+    events = heard(cache, "judgement", "fault")
     ask(cache, do, QUESTION, "Look under Orders, then press Cancel.")
     for number in range(3):
-        ask(cache, do, AGAIN + " " * number, "Press Cancel, which is found under Orders.")
+        ask(cache, do, AGAIN + " " * number, f"Press Cancel under Orders {'please ' * number}")
     assert gate.begun.wait(30)
     cache.close()
     gate.open.set()
     assert cache.engine.parts.hearing.wait(30)
     assert len(gate.asked) == 1
+    assert events == []
 
 
 @pytest.mark.parametrize("judge", [Said(0.2), lambda one, other: 0.2])
