@@ -7,8 +7,8 @@ import itertools
 import secrets
 import warnings
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Self
 
@@ -26,7 +26,8 @@ from stemma.indexes.bits import BitsIndex
 from stemma.indexes.protocol import Index
 from stemma.judges.band import GreyBand
 from stemma.judges.protocol import Judge
-from stemma.lineage import frames
+from stemma.lineage import frames, spans
+from stemma.lineage.chains import RISK
 from stemma.lineage.frames import Frame
 from stemma.lineage.tree import FamilyTree, family_tree
 from stemma.nodes.answer import answer
@@ -51,6 +52,7 @@ from stemma.parts import Fail, Parts
 from stemma.policies.life import LifePolicy
 from stemma.policies.novelty import Novelty
 from stemma.policies.same_answer import SameAnswer
+from stemma.policies.shares import share
 from stemma.policies.threshold import Policy, ThresholdPolicy
 from stemma.stats import Stats, summed
 from stemma.stores.protocol import Judgement, Store
@@ -78,6 +80,7 @@ def open(  # noqa: A001 - the name users type: `stemma.open`
     index: Index | None = None,
     clock: Clock | None = None,
     novelty: Novelty | None = None,
+    budget: float = RISK,
 ) -> Cache:
     """Open a cache.
 
@@ -89,10 +92,11 @@ def open(  # noqa: A001 - the name users type: `stemma.open`
             model, a callable from texts to vectors, `"local"`, `"hashing"`, or `None` for exact
             matching only. `"auto"` takes the local model where it is installed, else none, and
             says so.
-        threshold: The least cosine similarity of a semantic hit, 0 to 1 (inclusive).
-        policy: What decides about semantic hits, instead of a threshold with guards: a `Policy`, or
-            the name of one: `"threshold"`, `"verified"`, `"verified-strict"`. The latter two learn,
-            for each tenant and node apart, and what they have learnt is kept in the store.
+        threshold: The least cosine similarity of a semantic hit, 0 to 1 (inclusive), where a
+            threshold with guards is to decide about them.
+        policy: What decides about semantic hits: a `Policy`, or the name of one: `"verified"` (the
+            default), `"verified-strict"`, `"threshold"`. The first two learn, for each tenant and
+            node apart, and what they have learnt is kept in the store.
         max_error: For the policies that learn: the share of the questions that reach them that may
             be answered wrongly, 0 to 0.5; by default 0.02.
         same_answer: How a fresh answer is compared with one that would have been served, for
@@ -108,6 +112,8 @@ def open(  # noqa: A001 - the name users type: `stemma.open`
         clock: Where time comes from.
         novelty: What of the answers and model calls is stored, by how new the question is; by
             default all of it.
+        budget: What the risks of the hits by meaning may add up to that an agent's chain of hops
+            is built on, 0 to 1; see `Cache.trace`.
 
     Raises:
         UsageError: An argument is wrong.
@@ -120,7 +126,7 @@ def open(  # noqa: A001 - the name users type: `stemma.open`
     if tenant is not None and (not isinstance(tenant, str) or tenant == ""):
         raise TenantRequired("tenant must be a text that is not empty")
     if policy is None:
-        policy = ThresholdPolicy() if threshold is None else ThresholdPolicy(threshold=threshold)
+        policy = "verified" if threshold is None else ThresholdPolicy(threshold=threshold)
     if max_error is not None and not (isinstance(policy, str) and policy in LEARNING):
         raise UsageError(f"max_error goes with policy= one of {', '.join(LEARNING)}")
     if isinstance(policy, str) and policy not in POLICIES:
@@ -149,6 +155,7 @@ def open(  # noqa: A001 - the name users type: `stemma.open`
         clock=clock,
         novelty=novelty,
         grey=band_of(judge, policy),
+        budget=share("budget", budget),
     )
     return Cache(options)
 
@@ -177,6 +184,7 @@ class Cache:
             same_answer=options.same_answer,
             novelty=options.novelty,
             grey=options.grey,
+            budget=options.budget,
         )
         try:
             parts.saw(store.sequence())
@@ -248,21 +256,28 @@ class Cache:
             )
         return tenant, said
 
-    @contextmanager
-    def trace(self) -> Iterator[Frame]:
+    def trace(
+        self, *, intent: str | None = None, budget: float | None = None, nested: int | None = None
+    ) -> AbstractContextManager[Frame]:
         """One frame: what is read inside becomes a parent of what is stored later inside.
 
-        Inside a frame that is open already, it changes nothing.
-        """
-        current = frames.current()
-        if current is not None:
-            yield current
-            return
-        with frames.entered(Frame()) as frame:
-            yield frame
+        Inside a frame that is open already, it changes nothing but what is said here.
 
-    @contextmanager
-    def hop(self, name: str) -> Iterator[Frame]:
+        Args:
+            intent: What the run is after, in words. A step that was stored for something else is
+                not served (`intent_drift`).
+            budget: What the risks of the hits by meaning in it may add up to, 0 to 1; by default
+                as `open` was told. A hit that would overdraw it is refused (`budget`).
+            nested: How deep hops may be nested in it; by default 1,000.
+
+        Raises:
+            UsageError: An argument is wrong.
+        """
+        return spans.trace(intent, budget, nested)
+
+    def hop(
+        self, name: str, *, intent: str | None = None, budget: float | None = None
+    ) -> AbstractContextManager[Frame]:
         """One step of an agent. What is read inside becomes the parents of what follows.
 
         Hops that follow one another in a trace are numbered from 1; a hop inside a hop comes
@@ -270,18 +285,15 @@ class Cache:
 
         Args:
             name: The step's name, part of the lineage key of what follows.
+            intent: What the agent is after in it, as a running summary says; by default as the
+                trace says.
+            budget: As for `trace`, for this hop and what it is built on.
+
+        Raises:
+            UsageError: An argument is wrong.
+            HopLimit: More hops are nested than the trace allows.
         """
-        if not isinstance(name, str) or name == "":
-            raise UsageError("a hop needs a name: a text that is not empty")
-        above = frames.current()
-        if above is None:
-            frame = Frame(hop=1)
-        else:
-            forked = ("hop", id(above)) if frames.lane() != above.lane else None
-            number = max(above.reached, above.hop if above.hop is not None else 0) + 1
-            frame = Frame(above, exports=True, batch=forked, hop=number)
-        with frames.entered(frame):
-            yield frame
+        return spans.hop(name, intent, budget)
 
     # ----------------------------------------------------------- recall, sight
 

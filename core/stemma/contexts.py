@@ -45,6 +45,14 @@ class Contexts:
         matrix = yield from self._vectors(texts)
         return context.beside(matrix[0], matrix[1:])
 
+    def vector(self, text: str) -> Steps[Vector | None]:
+        """The vector of a text; `None` where it does not fit."""
+        if text not in self._known and not (yield Ask(self._parts.embedder, "fits", (text,))):
+            return None
+        matrix = yield from self._vectors([text])
+        made: Vector = matrix[0]
+        return made
+
     def agreeing(
         self, query: Query, vector: Vector, near: Sequence[tuple[Entry, float]]
     ) -> Steps[list[tuple[Entry, float]] | Miss]:

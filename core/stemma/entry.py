@@ -10,6 +10,7 @@ import numpy as np
 from stemma.keys import digest
 from stemma.request import Key, LeftOut
 from stemma.scope import Labels, Node, Scope
+from stemma.walk import Walk
 
 __all__ = [
     "QUARANTINED",
@@ -147,8 +148,9 @@ class Entry:
     `proven_until` and `epoch` are a proof made at the put: while the store's invalidation epoch is
     still `epoch` and the time is before `proven_until`, every ancestor is valid as well, and
     nothing needs to be walked. `sequence`, `epoch` and `proven_until` are set by the store.
-    `before` are the turns of the conversation that are compared by meaning, and `left_out` is what
-    cleaning left out of the prompt. `verified` is when it was made, or an audit last agreed.
+    `before` are the turns of the conversation that are compared by meaning, `left_out` is what
+    cleaning left out of the prompt, and `walk` is how an agent came here. `verified` is when it was
+    made, or an audit last agreed.
     """
 
     id: str
@@ -179,6 +181,7 @@ class Entry:
     before: tuple[str, ...] = field(default=(), repr=False)
     left_out: tuple[LeftOut, ...] = field(default=(), repr=False)
     judged: Judged = field(default=UNJUDGED, repr=False)
+    walk: Walk | None = field(default=None, repr=False)
 
     @property
     def answer(self) -> str:

@@ -10,6 +10,7 @@ StemmaError
 │   ├── DamagedDatabase                the file is damaged; says what became of it
 │   ├── ForeignDatabase                the file is not a database of ours; left untouched
 │   └── SchemaTooNew                   written by a newer Stemma; left untouched
+├── HopLimit                           hops are nested too deep: an agent that calls itself
 ├── CodecError                         a value cannot be stored, or stored bytes cannot be read
 ├── EmbedderError                      the embedder is missing, or its vectors are unfit
 ├── RerankerError                      the reranker's scores cannot be told apart, or are no numbers
@@ -29,6 +30,7 @@ __all__ = [
     "DamagedDatabase",
     "EmbedderError",
     "ForeignDatabase",
+    "HopLimit",
     "JudgeError",
     "MissingDependency",
     "RerankerError",
@@ -76,6 +78,10 @@ class ForeignDatabase(StoreError):
 
 class SchemaTooNew(StoreError):
     """The database was written by a newer Stemma. It was not touched."""
+
+
+class HopLimit(StemmaError):
+    """Hops are nested deeper than their trace allows."""
 
 
 class CodecError(StemmaError):

@@ -26,6 +26,8 @@ from stemma.policies.threshold import Accepted, Decision
 from stemma.query import Query
 from stemma.scope import Scope
 from stemma.stores.protocol import Fetched, Serving
+from stemma.walk import Place
+from stemma.walking import Walking, plain
 
 __all__ = ["Lookup", "Reuse"]
 
@@ -57,9 +59,17 @@ class Lookup:
         self._proofs: OrderedDict[str, tuple[int, int, float | None]] = OrderedDict()
         self._quick = "get" in parts.store.quick
         self._contexts = Contexts(parts)
+        self.walking = Walking(parts, self._contexts)
         self._deciding = Deciding(parts)
 
-    def at_once(self, key: str, scope: Scope, codec: Codec, frame: Frame | None) -> Hit | None:
+    def at_once(
+        self,
+        key: str,
+        scope: Scope,
+        codec: Codec,
+        frame: Frame | None,
+        place: Place | None = None,
+    ) -> Hit | None:
         """The exact hit that needs nothing but one quick read of the store, or `None`.
 
         The hot path: no steps, no waiting, for sync and async alike. Whatever is not plain (a
@@ -74,6 +84,8 @@ class Lookup:
                 return None
             now = self._parts.clock.now()
             if _own_refusal(entry, scope, now) or not self._proven(entry, fetched.epoch, now):
+                return None
+            if not plain(entry, place):
                 return None
             hit = _hit(entry, codec, now)
         except DamagedDatabase as error:
@@ -166,6 +178,8 @@ class Lookup:
                 if isinstance(hit, Hit) and query.search is not None:
                     hit = yield from self.reuse.confirm(query, hit)
                 if isinstance(hit, Hit):
+                    hit = yield from self.walking.confirm(query, hit)
+                if isinstance(hit, Hit):
                     return hit
                 reason, detail = hit.reason, hit.detail
             miss = Miss(reason=reason, nearest=entry.id, similarity=1.0, detail=detail)
@@ -221,8 +235,10 @@ class Lookup:
             if reason is None:
                 hit = yield from self._read(query, entry, now, accepted)
                 if isinstance(hit, Hit):
+                    hit = yield from self.walking.confirm(query, hit)
+                if isinstance(hit, Hit):
                     return hit
-                reason = hit.reason
+                reason, detail = hit.reason, hit.detail
             miss = Miss(
                 reason=reason, nearest=entry.id, similarity=accepted.similarity, detail=detail
             )
@@ -352,7 +368,7 @@ class Lookup:
         parts, entry, cost = self._parts, hit.entry, hit.entry.cost
         serving = Serving(entry.id, scope.tenant, hit.tier, hit.similarity, parts.clock.now())
         parts.journal.serve(serving, entry.node, cost.seconds, cost.tokens)
-        parts.join(frame, entry, sequence, partial(_said, codec, entry.payload))
+        parts.join(frame, entry, sequence, partial(_said, codec, entry.payload), hit.tier)
         if parts.listeners:
             parts.tell("lookup", scope, hit.tier, entry, hit.similarity, cost=cost, detail=hit.why)
 

@@ -13,6 +13,7 @@ from stemma.indexes.protocol import Index
 from stemma.judges.band import GreyBand
 from stemma.judges.protocol import Judge
 from stemma.lease import Leases
+from stemma.lineage.chains import RISK
 from stemma.parts import Fail
 from stemma.policies.learning import Learns
 from stemma.policies.life import LifePolicy
@@ -60,6 +61,7 @@ class Options:
     clock: Clock | None = None
     novelty: Novelty | None = None
     grey: GreyBand | None = None
+    budget: float = RISK
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,9 @@ from stemma.journal import Journal
 from stemma.judges.band import GreyBand
 from stemma.learnt import Policies
 from stemma.lease import Leases
+from stemma.lineage.chains import RISK
 from stemma.lineage.frames import Frame, Read, register
+from stemma.lineage.paths import Step
 from stemma.policies.life import LifePolicy
 from stemma.policies.novelty import Novelty
 from stemma.policies.same_answer import SameAnswer
@@ -60,6 +62,7 @@ class Parts:
         same_answer: SameAnswer | None = None,
         novelty: Novelty | None = None,
         grey: GreyBand | None = None,
+        budget: float = RISK,
     ) -> None:
         self.store = store
         self.index = index
@@ -72,6 +75,7 @@ class Parts:
         self.same_answer = SameAnswer() if same_answer is None else same_answer
         self.novelty = novelty
         self.hearing = Hearing(self, grey, self.same_answer)
+        self.budget = budget
         self.listeners = Listeners()
         self.journal = Journal(store, lambda error: self.fault("journal", error))
         self.policies = Policies(
@@ -102,14 +106,22 @@ class Parts:
         )
 
     def join(
-        self, frame: Frame | None, entry: Entry, sequence: int, said: str | Callable[[], str]
+        self,
+        frame: Frame | None,
+        entry: Entry,
+        sequence: int,
+        said: str | Callable[[], str],
+        how: str,
     ) -> None:
         """The entry was read (or made) in the frame: it is a parent of what follows."""
         if frame is None:
             return
         frame.read(Read("entry", entry.id, {self.number: sequence}, None, entry.value, said))
+        if entry.walk is not None and entry.walk.intent is not None and frame.chain.origin is None:
+            begun = entry.walk.origin if entry.walk.origin is not None else entry.walk.intent
+            frame.chain.origin = begun.text
         if entry.node == "hop":
-            frame.steps.append(entry.id)
+            frame.steps.append(Step(entry.id, how))
 
     def _log(self, where: str, words: str) -> None:
         """Log a fault, for who has no listener; the same kind of it once in a while."""

@@ -12,10 +12,13 @@ from stemma.errors import CodecError, StemmaError, UsageError
 from stemma.judging import Judging
 from stemma.outcome import Stored, Ticket
 from stemma.parts import Parts, kind_of
+from stemma.policies.life import Aging
 from stemma.query import Query
 from stemma.ranking import Ranking
 from stemma.stores.protocol import Put
 from stemma.traffic import Traffic
+from stemma.walk import Walk
+from stemma.walking import Walking
 
 __all__ = ["Putting"]
 
@@ -37,11 +40,15 @@ class Putting:
     Args:
         parts: What it works with.
         embed: The steps that give a question's vector, or `None` where its text does not fit.
+        walking: What tells how an agent came to what is stored.
     """
 
-    def __init__(self, parts: Parts, embed: Callable[[Query], Steps[Vector | None]]) -> None:
+    def __init__(
+        self, parts: Parts, embed: Callable[[Query], Steps[Vector | None]], walking: Walking
+    ) -> None:
         self._parts = parts
         self._embed = embed
+        self._walking = walking
         self._judging = Judging(parts)
         self._traffic = Traffic(parts)
 
@@ -105,7 +112,9 @@ class Putting:
                 vector = yield from self._vector(one)
                 admission = yield from self._traffic.admission(one.ticket.query, vector)
                 if admission.admitted:
-                    puts.append(self._record(one, vector, admission.longer))
+                    aging = self._aging(one, admission.longer)
+                    walk = yield from self._walking.walk(one.ticket.query, aging)
+                    puts.append(self._record(one, vector, aging, walk))
                     refused.append(None)
                 else:
                     refused.append(Stored(refused="not_admitted", detail=admission.why))
@@ -120,8 +129,10 @@ class Putting:
             frame = one.ticket.query.frame
             if result.entry is not None:
                 self._parts.saw(result.entry.sequence)
-                self._parts.join(frame, result.entry, result.entry.sequence, one.encoded.text)
-            self.done(one.ticket, result)
+                self._parts.join(
+                    frame, result.entry, result.entry.sequence, one.encoded.text, "stored"
+                )
+            self.done(one.ticket, result, one.encoded.value)
         return stored
 
     def _vector(self, ready: _Ready) -> Steps[Vector | None]:
@@ -136,10 +147,10 @@ class Putting:
             self._parts.fault("embed", error, ticket.query.scope)
             return None
 
-    def _record(self, ready: _Ready, vector: Vector | None, longer: float) -> Put:
+    def _record(self, ready: _Ready, vector: Vector | None, aging: Aging, walk: Walk | None) -> Put:
         ticket, encoded, cost = ready.ticket, ready.encoded, ready.cost
         query, now = ticket.query, self._parts.clock.now()
-        frame = query.frame
+        frame = query.frame if query.within is None else query.within
         own = query.key.id
         traced = None
         if frame is not None:
@@ -169,10 +180,11 @@ class Putting:
             cost=Cost(seconds=seconds) if cost is None else cost,
             made=now,
             verified=now,
-            expires=self._expires(ready, now, longer),
+            expires=_expires(ready, now, aging),
             derived=bool(lineage),
             before=query.request.turns,
             left_out=query.request.left_out,
+            walk=walk,
         )
         if traced is None:
             return Put(entry=entry, vector=vector, since=ticket.sequence)
@@ -184,28 +196,40 @@ class Putting:
             read_at=traced.read_at,
         )
 
-    def _expires(self, ready: _Ready, now: float, longer: float) -> float | None:
+    def _aging(self, ready: _Ready, longer: float) -> Aging:
         query, policy = ready.ticket.query, self._parts.life
         base = policy.base[query.scope.node] if query.life is None else query.life
-        life = policy.life(
+        return policy.aging(
             query.scope.node,
             hop=query.hop,
             confidence=ready.confidence,
-            seed=query.key.id,
             base=None if base is None else base * longer,
+            factor=None if query.place is None else query.place.factor,
+            floor=None if query.place is None else query.place.floor,
         )
-        ends = [now + one for one in (life, ready.life) if one is not None]
-        return min(ends, default=None)
 
-    def done(self, ticket: Ticket, stored: Stored) -> Stored:
-        """Note and tell the outcome of a put."""
+    def refuse(self, ticket: Ticket, value: Any, why: str) -> Stored:
+        """Note and tell that a value is not to be stored."""
+        encoded = self._encode(ticket, value)
+        known = encoded.value if isinstance(encoded, Encoded) else ""
+        return self.done(ticket, Stored(refused="not_admitted", detail=why), known)
+
+    def done(self, ticket: Ticket, stored: Stored, value: str = "") -> Stored:
+        """Note and tell the outcome of a put; `value` is the value hash, where it has one."""
         query = ticket.query
+        if stored.entry is None:
+            self._walking.pass_unstored(query, value, "not stored")
         if stored.entry is None and query.scope.node == "retrieval" and query.frame is not None:
             query.frame.read_unstored(query.scope.index, {self._parts.number: ticket.sequence})
         if self._parts.listeners:
             outcome = "stored" if stored.entry is not None else str(stored.refused)
             self._parts.tell("put", query.scope, outcome, stored.entry, detail=stored.detail)
         return stored
+
+
+def _expires(ready: _Ready, now: float, aging: Aging) -> float | None:
+    lives = (aging.life(ready.ticket.key.id), ready.life)
+    return min((now + one for one in lives if one is not None), default=None)
 
 
 def _with_candidates(lineage: Lineage, value: Any) -> Lineage:

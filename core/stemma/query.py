@@ -14,6 +14,7 @@ from stemma.search import Search
 if TYPE_CHECKING:
     from stemma.lineage.frames import Frame
     from stemma.policies.threshold import Policy
+    from stemma.walk import Place
 
 __all__ = ["Query"]
 
@@ -38,6 +39,8 @@ class Query:
         hop: The hop at which it is asked, from 1.
         search: The vector search behind it, where a list found for another query may serve it.
         policy: What decides by meaning; `None`: the cache's own policy.
+        place: Where the agent is that asks; `None` where it is no step of one.
+        within: The frame that the value was computed in, where that is not `frame`.
     """
 
     scope: Scope
@@ -53,3 +56,5 @@ class Query:
     hop: int = 1
     search: Search | None = None
     policy: Policy | None = None
+    place: Place | None = None
+    within: Frame | None = None

@@ -30,7 +30,16 @@ from langchain_core.prompt_values import ChatPromptValue, StringPromptValue
 
 from stemma import Form, JsonCodec, storable
 
-__all__ = ["CODEC", "NOTE", "MessageCodec", "document_text", "fresh_id", "message_text"]
+__all__ = [
+    "CODEC",
+    "FORMS",
+    "NOTE",
+    "MessageCodec",
+    "built",
+    "document_text",
+    "fresh_id",
+    "message_text",
+]
 
 NOTE = "stemma"
 """Where the note of a hit is, in a message's response metadata and a document's metadata."""
@@ -91,7 +100,7 @@ def _load(kind: type[BaseMessage]) -> Callable[[Any], Any]:
     return load
 
 
-def _built(kind: type[Any], fields: dict[str, Any]) -> Any:
+def built(kind: type[Any], fields: dict[str, Any]) -> Any:
     """An object of a pydantic class from fields that were validated before they were stored.
 
     It goes the way that copying and unpickling go: a third of what validating again would cost.
@@ -110,7 +119,7 @@ def _built(kind: type[Any], fields: dict[str, Any]) -> Any:
 
 def _load_ai(values: Any) -> Any:
     given = values.get
-    return _built(
+    return built(
         AIMessage,
         {
             "content": given("content", ""),
@@ -128,7 +137,7 @@ def _load_ai(values: Any) -> Any:
 
 def _load_chat_generation(values: Any) -> Any:
     message = values["message"]
-    return _built(
+    return built(
         ChatGeneration,
         {
             "text": message_text(message),

@@ -369,7 +369,7 @@ def test_a_forked_child_judges_with_a_thread_of_its_own(opened, gate):
 @pytest.mark.parametrize(
     "named",
     [
-        {"judge": Said(1.0)},
+        {"judge": Said(1.0), "threshold": 0.9},
         {"judge": Said(1.0), "policy": "threshold"},
         {"judge": Said(1.0), "policy": "verified-strict"},
         {"judge": Said(1.0), "policy": stemma.ThresholdPolicy()},

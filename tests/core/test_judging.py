@@ -151,7 +151,7 @@ def test_policies_have_names():
         {"policy": "verified", "max_error": 0.6},
         {"policy": "verified", "max_error": -0.1},
         {"policy": "threshold", "max_error": 0.1},
-        {"max_error": 0.1},
+        {"threshold": 0.9, "max_error": 0.1},
         {"policy": "verified", "threshold": 0.9},
         {"same_answer": "equal"},
         {"policy": 3},

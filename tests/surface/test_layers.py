@@ -41,6 +41,7 @@ SUBMODULES = {
     "stemma.embedders",
     "stemma.embedders.local",
     "stemma.errors",
+    "stemma.nodes.hop",
     "stemma.policies.admission",
     "stemma.policies.cleaning",
     "stemma.policies.focus",

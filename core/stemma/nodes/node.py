@@ -28,6 +28,7 @@ from stemma.query import Query
 from stemma.request import Key, Request, whole_key
 from stemma.scope import Node, Scope
 from stemma.search import Search
+from stemma.walk import Place
 
 __all__ = ["JSON", "Asked", "KnownScope", "NodeCache", "Surroundings"]
 
@@ -58,6 +59,7 @@ class Asked:
         pool: The pool it is looked for and stored in, instead of among the tenant's own.
         search: The vector search behind it, where a list found for another query may serve it.
         policy: What decides by meaning; `None`: the cache's own policy.
+        place: Where the agent is that asks; `None` where it is no step of one.
     """
 
     scope: Mapping[str, Any]
@@ -70,6 +72,7 @@ class Asked:
     pool: str | None = None
     search: Search | None = None
     policy: Policy | None = None
+    place: Place | None = None
 
 
 class KnownScope(NamedTuple):
@@ -189,6 +192,7 @@ class NodeCache(Generic[Q, P]):
         tenant, context = self._surroundings.context(current)
         known = KnownScope(asked.scope, asked.scope_key, asked.request.meaning)
         scope = self._scope(known, tenant, context, asked.pool)
+        alone = asked.place is not None and asked.place.alone
         pools: tuple[tuple[Scope, Key], ...] = ()
         if context.pool is not None and context.pool != asked.pool:
             pool = self._scope(known, tenant, context, context.pool)
@@ -204,9 +208,10 @@ class NodeCache(Generic[Q, P]):
             frame=(current if current is not None else Frame()) if self._traced else None,
             prompt=asked.prompt,
             life=asked.life,
-            hop=current.hop if current is not None and current.hop is not None else 1,
+            hop=1 if current is None or current.hop is None or alone else current.hop,
             search=asked.search,
             policy=asked.policy,
+            place=asked.place,
         )
 
     def _scope(self, asked: KnownScope, tenant: str, context: Context, pool: str | None) -> Scope:
@@ -275,7 +280,9 @@ class NodeCache(Generic[Q, P]):
     def _at_once(self, query: Query) -> Hit | None:
         if query.mode != "normal" or query.search is not None:
             return None
-        return self._engine.at_once(query.key.id, query.scope, query.codec, query.frame)
+        return self._engine.at_once(
+            query.key.id, query.scope, query.codec, query.frame, query.place
+        )
 
     def look_whole(
         self, known: KnownScope, whole: bytes, codec: Codec, frame: Frame | None

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from stemma.policies.threshold import ThresholdPolicy
+from stemma.policies.threshold import Candidate, ThresholdPolicy
 
 if TYPE_CHECKING:
     from stemma.policies.guards import Guarded
@@ -74,12 +74,12 @@ class ArgumentPolicy(ThresholdPolicy):
 
     name = "arguments"
 
-    def _objection(self, asked: str, stored: str) -> Guarded | None:
+    def _objection(self, asked: str, candidate: Candidate) -> Guarded | None:
         from stemma.policies.guards import Guarded, guard  # noqa: PLC0415 - as in its parent
 
-        ours, theirs = read(self.names, asked), read(self.names, stored)
+        ours, theirs = read(self.names, asked), read(self.names, candidate.focus)
         for name, one, other in zip(self.names, ours, theirs, strict=True):
-            refused = guard(one, other)
+            refused = guard(one, other, candidate.similarity)
             if refused is not None:
                 return Guarded(refused.reason, f"argument {name}: {refused.detail}")
         return None

@@ -80,10 +80,11 @@ class Evidence:
         most = max(self._audits, _MOST_AUDITS)
         return audit_share(self._bound, self._requests, least=self._audits, most=most)
 
-    def count(self) -> None:
-        """One more request has reached the decision."""
+    def count(self) -> int:
+        """One more request has reached the decision; gives how many have."""
         with self._lock:
             self._requests += 1
+            return self._requests
 
     def score(self, row: Sequence[float]) -> float:
         """The log-odds that a candidate of which this is known is right."""

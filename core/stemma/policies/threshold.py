@@ -159,7 +159,7 @@ class ThresholdPolicy:
         for candidate in ranked:
             if not self._near(candidate.similarity):
                 break
-            objection = self._objection(asked, candidate.focus) if self.guards else None
+            objection = self._objection(asked, candidate) if self.guards else None
             if objection is None:
                 accepted.append(self._accepted(candidate))
             elif candidate is nearest:
@@ -168,10 +168,10 @@ class ThresholdPolicy:
             reason = detail = ""
         return Decision(tuple(accepted), reason, nearest.id, nearest.similarity, detail)
 
-    def _objection(self, asked: str, stored: str) -> Guarded | None:
+    def _objection(self, asked: str, candidate: Candidate) -> Guarded | None:
         from stemma.policies.guards import guard  # noqa: PLC0415 - its tables take long to load
 
-        return guard(asked, stored)
+        return guard(asked, candidate.focus, candidate.similarity)
 
     def _near(self, similarity: float) -> bool:
         return similarity >= self.floor

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from stemma.errors import UsageError
 from stemma.policies.evidence import Evidence
-from stemma.policies.guards import guard
+from stemma.policies.guards import guard, guarded
 from stemma.policies.learning import Judgement, Trial, must_agree
-from stemma.policies.shares import error_bound, share
+from stemma.policies.shares import drawn, error_bound, share
 from stemma.policies.standing import NEAR, Standing, known, standings
 from stemma.policies.threshold import Accepted, Candidate, Decision, nearest_first
 from stemma.policies.verifier import FeatureVerifier, Verified, Verifier, shipped
@@ -57,7 +56,8 @@ class VerifiedPolicy:
         audits: The share of would-be hits that is computed afresh in the long run, above 0; at
             first it is higher, see `audit_share` in
             `stemma.policies.budget`.
-        seed: Of the choice of audits; by default another one each time.
+        seed: Of the choice of audits, which follows from it, from the two texts and from how many
+            requests came before: whoever runs the same again sees the same.
         prior: The weights of what is known of a candidate (`stemma.policies.standing.KNOWN`) before
             anything was judged; by default those that come with the package.
 
@@ -76,7 +76,7 @@ class VerifiedPolicy:
         embedder: str = "",
         verifier: Verifier | None = None,
         audits: float = 0.05,
-        seed: int | None = None,
+        seed: int = 0,
         prior: Mapping[str, float] | None = None,
     ) -> None:
         self.max_error = error_bound(max_error)
@@ -91,7 +91,7 @@ class VerifiedPolicy:
             audits=float(audits),
             warm=embedder == record["embedder"],
         )
-        self._random = random.Random(seed)  # noqa: S311 - no secret
+        self._seed = seed
         self._settings: dict[str, Any] = {
             "embedder": embedder,
             "verifier": self._verifier,
@@ -106,7 +106,7 @@ class VerifiedPolicy:
     def decide(self, asked: str, candidates: Sequence[Candidate]) -> Decision:
         """See `Policy.decide`; the surest first."""
         evidence = self._evidence
-        evidence.count()
+        number = evidence.count()
         ranked = nearest_first(candidates)[: self.depth]
         if not ranked:
             return Decision(reason="cold")
@@ -120,7 +120,7 @@ class VerifiedPolicy:
         if not evidence.allows(best.known, best.score):
             return self._declined(ranked[0], stood[0], best)
         audited = evidence.audits(best.known)
-        if self._random.random() < audited:
+        if drawn(f"{self._seed} {number} {asked} {best.candidate.focus}") < audited:
             trial = Trial(candidate=best.candidate.id, known=best.known, weight=1.0 / audited)
             return _refused(best.candidate, "audit", "", trial)
         accepted = tuple(_accepted(one) for one in open_ if evidence.allows(one.known, one.score))
@@ -180,7 +180,13 @@ class VerifiedPolicy:
     def _stood(self, asked: str, candidate: Candidate, standing: Standing) -> _Stood:
         said = self._verifier.verify(asked, candidate)
         near = standing.nearness >= NEAR and not said.refused
-        clear = near and guard(asked, candidate.focus) is None
+        known_language = guarded(asked, candidate.focus)
+        objection = None
+        if near or not known_language:
+            objection = guard(asked, candidate.focus, candidate.similarity)
+        if objection is not None and not known_language:
+            said = replace(said, refused=said.refused or objection.reason)
+        clear = near and objection is None
         row = known(said.score, standing, clear=clear)
         return _Stood(candidate, said, row, self._evidence.score(row))
 

@@ -35,6 +35,8 @@ from stemma.request import LeftOut
 from stemma.scope import NODES, Labels
 from stemma.stores.protocol import Ancestor
 from stemma.stores.text import ESCAPE, SEPARATOR, Damaged, escape, unescape
+from stemma.stores.walks import pack_walk, unpack_walk
+from stemma.walk import Walk
 
 __all__ = [
     "Half",
@@ -133,7 +135,7 @@ def unpack(row: Sequence[Any]) -> tuple[Entry, int]:
             packed = [unescape(text) for text in packed]
         name, tenant, node, model, index, partition, group, codec, value, *rest = packed
         pool, labels, verdict, focus, *more = rest
-        before, left_out, judged = _unpack_rest(more[0]) if more else ((), (), UNJUDGED)
+        before, left_out, judged, walk = _unpack_rest(more[0]) if more else _NO_REST
         if node not in NODES or verdict not in _VERDICTS or len(record) - end > MAX_PAYLOAD:
             raise Damaged
         values = (
@@ -165,6 +167,7 @@ def unpack(row: Sequence[Any]) -> tuple[Entry, int]:
             before,
             left_out,
             judged,
+            walk,
         )
     except (TypeError, ValueError, AttributeError, struct.error) as error:
         raise Damaged from error
@@ -204,24 +207,35 @@ def _pack_numbers(entry: Entry, lineage: int, length: int) -> bytes:
 
 def _pack_rest(entry: Entry) -> tuple[str, ...]:
     """What few entries have, as one text more; the others have none."""
-    if not entry.before and not entry.left_out and entry.judged == UNJUDGED:
+    plain = entry.judged == UNJUDGED
+    if plain and not entry.before and not entry.left_out and entry.walk is None:
         return ()
     left = [
         [escape(one.name), one.count, [escape(text) for text in one.texts]]
         for one in entry.left_out
     ]
-    judged = [] if entry.judged == UNJUDGED else [_pack_judged(entry.judged)]
-    return (_array([[escape(turn) for turn in entry.before], left, *judged]),)
+    judged = None if plain else _pack_judged(entry.judged)
+    walk = None if entry.walk is None else pack_walk(entry.walk)
+    return (_array([[escape(turn) for turn in entry.before], left, judged, walk]),)
 
 
-def _unpack_rest(line: str) -> tuple[tuple[str, ...], tuple[LeftOut, ...], Judged]:
-    before, left, *judged = json.loads(line)
-    left_out = (
+_Rest = tuple[tuple[str, ...], tuple[LeftOut, ...], Judged, Walk | None]
+_NO_REST: _Rest = ((), (), UNJUDGED, None)
+
+
+def _unpack_rest(line: str) -> _Rest:
+    before, left, *more = json.loads(line)
+    judged, walk = more or (None, None)
+    left_out = tuple(
         LeftOut(name=unescape(name), count=int(count), texts=tuple(map(unescape, texts)))
         for name, count, texts in left
     )
-    known = _unpack_judged(*judged) if judged else UNJUDGED
-    return tuple(map(unescape, before)), tuple(left_out), known
+    return (
+        tuple(map(unescape, before)),
+        left_out,
+        UNJUDGED if judged is None else _unpack_judged(judged),
+        None if walk is None else unpack_walk(walk),
+    )
 
 
 def _pack_judged(judged: Judged) -> list[Any]:

@@ -1,0 +1,94 @@
+"""Tickets for frameworks that look a value up and store it in two separate calls."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from typing import NamedTuple
+
+from stemma import Cache, Frame, Query, Ticket, forking
+
+__all__ = ["RunTicket", "Waiting", "late_ticket", "one_of", "run_of"]
+
+SAME = 64
+"""Runs that wait under one key and are remembered."""
+
+TICKETS = 10_000
+"""Keys that are remembered between lookup and update."""
+
+
+class RunTicket(NamedTuple):
+    """A ticket, and the run that will come for it.
+
+    Args:
+        ticket: The ticket.
+        run: The frame of the whole run; `None` for a direct call.
+        ids: The ids of the messages that the run's nodes were given, where the key is one of
+            `node_key`'s, which holds whose run it is; `None` for other keys.
+    """
+
+    ticket: Ticket
+    run: Frame | None = None
+    ids: AbstractSet[str] | None = None
+
+
+class Waiting:
+    """The tickets of runs that have not come for them yet, by key."""
+
+    def __init__(self) -> None:
+        self._tickets: OrderedDict[Hashable, list[RunTicket]] = OrderedDict()
+        self._lock = forking.Lock()
+
+    def add(self, key: Hashable, one: RunTicket) -> None:
+        """Keep a ticket until its run ends; of one run's under one key, the newest."""
+        with self._lock:
+            others = self._tickets.setdefault(key, [])
+            kept = [other for other in others[-SAME:] if other.run is not one.run]
+            self._tickets[key] = [*filter(_lasts, kept), one]
+            self._tickets.move_to_end(key)
+            if len(self._tickets) > TICKETS:
+                self._tickets.popitem(last=False)
+
+    def under(self, key: Hashable, *, only_own: bool) -> list[RunTicket]:
+        """Those that wait under a key; `only_own`: if it is one of `node_key`'s."""
+        with self._lock:
+            found = self._tickets.get(key, [])
+        return [one for one in found if _lasts(one) and not (only_own and one.ids is None)]
+
+
+def one_of(waiting: Sequence[RunTicket], run: Frame | None) -> RunTicket | None:
+    """The ticket of a run; of one that cannot be told here, if only one waits.
+
+    It is given in a frame that is still open: a task may be stored after whoever awaited it ended.
+    """
+    mine = [one for one in waiting if one.run is run]
+    if not mine and len(waiting) > 1:
+        return None
+    one = (mine or waiting)[-1]
+    frame = one.ticket.query.frame
+    while frame is not None and frame.closed and frame.parent is not None:
+        frame = frame.parent
+    query = replace(one.ticket.query, frame=frame)
+    return one._replace(ticket=replace(one.ticket, query=query))
+
+
+def run_of(frame: Frame | None) -> Frame | None:
+    """The frame of the outermost run of a framework around a frame, or `None`."""
+    run = None
+    while frame is not None:
+        run = frame if frame.of_run else run
+        frame = frame.parent
+    return run
+
+
+def late_ticket(cache: Cache, query: Query) -> Ticket:
+    """A ticket for an update without a lookup: what was recalled since its frame began counts."""
+    parts = cache.engine.parts
+    began = query.frame.began.get(parts.number, 0) if query.frame is not None else 0
+    return Ticket(query=query, sequence=began, started=parts.clock.monotonic())
+
+
+def _lasts(one: RunTicket) -> bool:
+    return one.run is None or not one.run.closed
