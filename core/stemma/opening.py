@@ -34,6 +34,7 @@ __all__ = [
     "Options",
     "band_of",
     "embedder_of",
+    "is_file",
     "leases_of",
     "policy_of",
     "store_of",
@@ -51,7 +52,7 @@ class Options:
     url: str | Path | Store = field(repr=False)  # it may hold a password
     tenant: str | None
     embedder: Embedder | Any | None = field(repr=False)
-    policy: Policy | str
+    policy: Policy | str | Path
     max_error: float
     same_answer: SameAnswer | None
     life: LifePolicy
@@ -118,7 +119,12 @@ def leases_of(url: str | Path | Store) -> Leases | None:
         return None  # an optimisation: the cache is as right without
 
 
-def band_of(given: Judge | GreyBand | None, policy: Policy | str) -> GreyBand | None:
+def is_file(policy: Policy | str | Path) -> bool:
+    """Whether an argument names a file with a policy, by being a path or ending so."""
+    return isinstance(policy, Path) or (isinstance(policy, str) and policy.endswith(".json"))
+
+
+def band_of(given: Judge | GreyBand | None, policy: Policy | str | Path) -> GreyBand | None:
     """The grey band that an argument names.
 
     Raises:
@@ -126,20 +132,25 @@ def band_of(given: Judge | GreyBand | None, policy: Policy | str) -> GreyBand | 
     """
     if given is None:
         return None
-    if policy != "verified" and (isinstance(policy, str) or not isinstance(policy, Learns)):
+    named = isinstance(policy, str) and policy != "verified"
+    if not is_file(policy) and (named or not isinstance(policy, (str, Learns))):
         raise UsageError('judge goes with policy="verified", or one of your own that learns')
     return given if isinstance(given, GreyBand) else GreyBand(judge=given)
 
 
-def policy_of(given: Policy | str, max_error: float, embedder: Embedder | None) -> Policy:
+def policy_of(given: Policy | str | Path, max_error: float, embedder: Embedder | None) -> Policy:
     """The policy that an argument names.
 
     Raises:
-        UsageError: The bound is out of its range.
+        UsageError: The bound is out of its range, or the file holds no policy for this embedder.
     """
-    if not isinstance(given, str):
-        return given
     revision = "" if embedder is None else embedder.revision
+    if is_file(given):
+        from stemma.policy_file import PolicyFile  # noqa: PLC0415 - only what is used
+
+        return PolicyFile.read(str(given)).made(revision)
+    if not isinstance(given, (str, Path)):
+        return given
     if given == "verified":
         from stemma.policies.verified import VerifiedPolicy  # noqa: PLC0415 - reads its weights
 
