@@ -10,33 +10,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::FutureWarning"),
 ]
-LETTERS = "abcdefghijklmnopqrstuvwxyz"
 NLI = {0: "contradiction", 1: "entailment", 2: "neutral"}
 ONE, OTHER = "how do i cancel", "can i cancel it"
-
-
-def saved(folder, *, labels=None, seed=1):
-    """A folder with a model of one layer that reads letters."""
-    transformers = pytest.importorskip("transformers")
-    torch = pytest.importorskip("torch")
-    folder.mkdir(parents=True, exist_ok=True)
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *LETTERS, *(f"##{c}" for c in LETTERS)]
-    vocabulary = folder / "vocab.txt"
-    vocabulary.write_text("\n".join(words), encoding="utf-8")
-    torch.manual_seed(seed)
-    config = transformers.BertConfig(
-        vocab_size=len(words),
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=16,
-        max_position_embeddings=64,
-        initializer_range=1.0,
-        **({"num_labels": 1} if labels is None else {"id2label": labels}),
-    )
-    transformers.BertTokenizerFast(str(vocabulary)).save_pretrained(folder)
-    transformers.BertForSequenceClassification(config).save_pretrained(folder)
-    return str(folder)
 
 
 def encoder(folder, **named):
@@ -45,12 +20,12 @@ def encoder(folder, **named):
 
 
 @pytest.fixture(scope="module")
-def scoring(tmp_path_factory):
+def scoring(tmp_path_factory, saved):
     return encoder(saved(tmp_path_factory.mktemp("models") / "tiny-scores"))
 
 
 @pytest.fixture(scope="module")
-def inferring(tmp_path_factory):
+def inferring(tmp_path_factory, saved):
     return encoder(saved(tmp_path_factory.mktemp("models") / "tiny-nli", labels=NLI))
 
 
@@ -127,7 +102,7 @@ class TestNLI:
         assert judge.judge(ONE, OTHER, "questions") == pytest.approx(both[:, 1].min(), abs=1e-6)
         assert "tiny-nli@" in judge.revision
 
-    def test_a_pipeline_gives_the_same(self, inferring, tmp_path):
+    def test_a_pipeline_gives_the_same(self, inferring, tmp_path, saved):
         transformers = pytest.importorskip("transformers")
         folder = saved(tmp_path / "tiny-nli", labels=NLI)
         pipeline = transformers.pipeline("text-classification", model=folder, device="cpu")
@@ -137,14 +112,14 @@ class TestNLI:
         )
         assert NLIJudge(pipeline).revision != NLIJudge(inferring).revision
 
-    def test_the_order_of_the_labels_is_read_from_the_model(self, tmp_path):
+    def test_the_order_of_the_labels_is_read_from_the_model(self, tmp_path, saved):
         other = {0: "ENTAILMENT", 1: "neutral", 2: "contradiction"}
         model = encoder(saved(tmp_path / "ordered", labels=other))
         both = model.predict([(ONE, OTHER), (OTHER, ONE)], apply_softmax=True)
         likely = NLIJudge(model).judge(ONE, OTHER, "questions")
         assert likely == pytest.approx(both[:, 0].min(), abs=1e-6)
 
-    def test_labels_that_do_not_tell_are_refused_unless_they_are_given(self, tmp_path):
+    def test_labels_that_do_not_tell_are_refused_unless_they_are_given(self, tmp_path, saved):
         unnamed = {0: "LABEL_0", 1: "LABEL_1", 2: "LABEL_2"}
         model = encoder(saved(tmp_path / "unnamed", labels=unnamed))
         with pytest.raises(UsageError, match="pass labels="):
