@@ -44,6 +44,7 @@ from stemma.nodes.node import Asked, KnownScope
 from stemma.nodes.rerank import Ranked, Reranking
 from stemma.outcome import REASONS, Hit, Miss, Recall, Recalled, Stored, Ticket
 from stemma.policies.cleaning import Cleaning
+from stemma.policies.confidence import ConfidencePolicy
 from stemma.policies.life import LifePolicy
 from stemma.policies.neighbours import of_length_one, unit
 from stemma.policies.novelty import Novelty
@@ -74,6 +75,7 @@ __all__ = [
     "Clock",
     "Codec",
     "CodecError",
+    "ConfidencePolicy",
     "Cost",
     "DamagedDatabase",
     "Edge",

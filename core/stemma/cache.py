@@ -7,7 +7,7 @@ import itertools
 import secrets
 import warnings
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Self
@@ -19,7 +19,6 @@ from stemma.context import Context
 from stemma.effects import arun, run
 from stemma.embedders.protocol import Embedder
 from stemma.engine import Engine
-from stemma.entry import Verdict
 from stemma.errors import StoreError, StoreUnavailable, TenantRequired, UsageError
 from stemma.events import Event, Listener
 from stemma.indexes.bits import BitsIndex
@@ -45,16 +44,18 @@ from stemma.opening import (
     policy_of,
     store_of,
 )
-from stemma.outcome import Recall
+from stemma.outcome import Hit, Recall
 from stemma.parts import Fail, Parts
+from stemma.policies.confidence import ConfidencePolicy
 from stemma.policies.life import LifePolicy
 from stemma.policies.novelty import Novelty
 from stemma.policies.same_answer import SameAnswer
 from stemma.policies.shares import share
 from stemma.policies.threshold import Policy, ThresholdPolicy
+from stemma.reporting import Reported, report
 from stemma.stats import Stats, summed
 from stemma.stores.protocol import Judgement, Store
-from stemma.taking_back import report, take_back
+from stemma.taking_back import take_back
 
 __all__ = ["Cache", "open"]
 
@@ -77,6 +78,7 @@ def open(  # noqa: A001 - the name users type: `stemma.open`
     index: Index | None = None,
     clock: Clock | None = None,
     novelty: Novelty | None = None,
+    confidence: ConfidencePolicy | None = None,
     budget: float = RISK,
 ) -> Cache:
     """Open a cache.
@@ -108,6 +110,8 @@ def open(  # noqa: A001 - the name users type: `stemma.open`
         clock: Where time comes from.
         novelty: What of the answers and model calls is stored, by how new the question is; by
             default all of it.
+        confidence: How far entries are believed when they would be served, by how sure they were
+            when they were stored, by audits and by age.
         budget: What the risks of the hits by meaning may add up to that an agent's chain of hops
             is built on, 0 to 1; see `Cache.trace`.
 
@@ -133,6 +137,7 @@ def open(  # noqa: A001 - the name users type: `stemma.open`
         ("same_answer", same_answer, SameAnswer),
         ("life", life, LifePolicy),
         ("novelty", novelty, Novelty),
+        ("confidence", confidence, ConfidencePolicy),
     )
     for name, value, kind in given:
         if value is not None and not isinstance(value, kind):
@@ -150,6 +155,7 @@ def open(  # noqa: A001 - the name users type: `stemma.open`
         index=index,
         clock=clock,
         novelty=novelty,
+        confidence=confidence,
         budget=share("budget", budget),
     )
     return Cache(options)
@@ -179,6 +185,7 @@ class Cache:
             leases=leases_of(options.url),
             same_answer=options.same_answer,
             novelty=options.novelty,
+            confidence=options.confidence,
             budget=options.budget,
         )
         try:
@@ -365,23 +372,46 @@ class Cache:
         return await arun(self._arrivals.note(index, added, changed, removed))
 
     def report(
-        self, entry: str, verdict: Verdict, *, by: str, confidence: float = 1.0
+        self,
+        entry: str | Hit | Mapping[str, Any],
+        verdict: Reported,
+        *,
+        by: str,
+        confidence: float = 1.0,
     ) -> Judgement:
-        """Say that an entry's value is right or wrong. A wrong one is no longer served.
+        """Say that an entry's value is right or wrong, or that a hit was.
+
+        `"hallucinated"`: the value is wrong. It is quarantined, and so is what was built on it.
+
+        `"wrong_hit"`: the value was served to a question that it does not answer, however right it
+        may be for its own. It is never served to that question again, whatever becomes of it. It is
+        quarantined until something speaks for it: a report that it is supported, or its own
+        question computed afresh with the same outcome. And what lies near it (a similarity of at
+        least `stemma.reporting.NEAR`) is served by meaning only once an audit agreed with it.
+
+        `"supported"`: the value is right; a quarantine ends.
 
         Args:
-            entry: The entry's id.
-            verdict: `"hallucinated"` or `"supported"`.
+            entry: The `Hit`, or the note of it that a face has attached to what it returned
+                (`response_metadata["stemma"]`); save for `"wrong_hit"`, the entry's id will do.
+            verdict: `"hallucinated"`, `"supported"` or `"wrong_hit"`.
             by: Who says so.
             confidence: How sure they are, 0 to 1.
 
         Raises:
-            UsageError: There is no such entry, or an argument is wrong.
+            UsageError: There is no such entry (a wrong hit is noted all the same), or an argument
+                is wrong.
+            StoreError: The store could not do it; say it again.
         """
         return run(report(self.engine.parts, entry, verdict, by, confidence))
 
     async def areport(
-        self, entry: str, verdict: Verdict, *, by: str, confidence: float = 1.0
+        self,
+        entry: str | Hit | Mapping[str, Any],
+        verdict: Reported,
+        *,
+        by: str,
+        confidence: float = 1.0,
     ) -> Judgement:
         """As `report`."""
         return await arun(report(self.engine.parts, entry, verdict, by, confidence))

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from stemma.effects import Steps
 from stemma.entry import Entry
+from stemma.outcome import Miss
 from stemma.parts import Parts
-from stemma.policies.threshold import Candidate, Decision
+from stemma.policies.learning import Trial
+from stemma.policies.threshold import Accepted, Candidate, Decision
 from stemma.query import Query
 
-__all__ = ["Deciding"]
+__all__ = ["Deciding", "audited"]
 
 
 class Deciding:
@@ -31,9 +34,22 @@ class Deciding:
             near: Entries that may be served by themselves, with their similarities to it.
         """
         candidates = [
-            Candidate(one.id, str(one.focus), similarity, one.value) for one, similarity in near
+            Candidate(one.id, str(one.focus), similarity, one.answer) for one, similarity in near
         ]
         scope, asked = query.scope, str(query.request.focus)
         if query.policy is not None:
             return query.policy.decide(asked, candidates)
         return (yield from self._parts.policies.decide(scope.tenant, scope.node, asked, candidates))
+
+
+def audited(accepted: Accepted) -> Miss:
+    """The miss of what may be served by its texts, but lies near a wrong hit: see first."""
+    known = accepted.trial
+    trial = Trial(candidate=accepted.id, known=()) if known is None else known
+    return Miss(
+        reason="audit",
+        nearest=accepted.id,
+        similarity=accepted.similarity,
+        detail="a hit near it was reported as wrong",
+        trial=replace(trial, audit=True),
+    )

@@ -2,16 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from stemma.answers import parted
 from stemma.codec import Encoded
 from stemma.effects import Ask, Steps
-from stemma.entry import Entry
+from stemma.entry import QUARANTINED, Entry
 from stemma.errors import CodecError, UnkeyableValue
 from stemma.outcome import Ticket
 from stemma.parts import Parts
-from stemma.policies.learning import Judgement
-from stemma.policies.same_answer import Answer, Sameness
+from stemma.policies import learning
+from stemma.policies.learning import Learns
+from stemma.policies.same_answer import SameAnswer, Sameness
+from stemma.remembered import Remembered
+from stemma.stores.protocol import Finding, Judgement
 
 __all__ = ["Judging"]
+
+NEIGHBOURS = 3
+"""Of how many near entries the answers are compared with a fresh one, to find who says the same."""
+
+ANSWERS = 1_024
+"""Answers of which the vectors are remembered."""
+
+_Verdicts = dict[str, Sameness | None]
+
+
+class _Fresh(NamedTuple):
+    """A fresh answer with its value hash, and the ticket of the miss that made it be computed."""
+
+    ticket: Ticket
+    value: Any
+    hash: str
 
 
 class Judging:
@@ -23,51 +47,116 @@ class Judging:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
+        self._remembered = Remembered(parts, ANSWERS)
 
-    def judge(self, ticket: Ticket, fresh: Encoded) -> Steps[None]:
-        """Tell the policy whether the entry that it tried would have answered rightly.
+    def judge(
+        self, ticket: Ticket, value: Any, encoded: Encoded, stored: Entry | None
+    ) -> Steps[None]:
+        """Compare a fresh answer with that of the entry that was tried, and with its neighbours'.
 
-        Where nobody can say, it is told nothing; and no trouble in finding out is the caller's.
+        A policy that learns is told whether the entry would have answered rightly; the store, too,
+        if it would have been served. Where nobody can say, nothing is said; and no trouble in
+        finding out is the caller's.
+
+        Args:
+            ticket: Of the miss that made the answer be computed.
+            value: The answer.
+            encoded: The same, as it is stored.
+            stored: Its entry; `None` where it was not stored.
         """
-        scope, trial = ticket.query.scope, ticket.trial
-        if trial is None:
-            return
+        fresh, verdicts = _Fresh(ticket, value, encoded.value), _Verdicts()
         try:
-            fetched = yield Ask(self._parts.store, "get", ((trial.candidate,),))
-            entry = fetched.entries.get(trial.candidate)
-            verdict = None if entry is None else (yield from self._compared(ticket, fresh, entry))
-            if verdict is None:
-                return
-            said = Judgement(trial=trial, right=verdict.same, by=verdict.by)
-            yield from self._parts.policies.learn(scope.tenant, scope.node, said)
+            yield from self._tried(fresh, verdicts)
+            if stored is not None and isinstance(self._parts.policy, Learns):
+                yield from self._alike(fresh, stored, verdicts)
         except Exception as error:
-            self._parts.fault("judge", error, scope)
-            return
-        word = "right" if verdict.same else "wrong"
-        self._parts.tell("judgement", scope, word, entry, detail=verdict.by)
+            self._parts.fault("judge", error, ticket.query.scope)
 
-    def _compared(self, ticket: Ticket, fresh: Encoded, stored: Entry) -> Steps[Sameness | None]:
-        if fresh.value == stored.value:
+    def _tried(self, fresh: _Fresh, verdicts: _Verdicts) -> Steps[None]:
+        """Whether the entry that was tried would have answered rightly."""
+        query, trial = fresh.ticket.query, fresh.ticket.trial
+        learns = isinstance(self._parts.policy, Learns)
+        if trial is None or not (trial.audit or (learns and trial.known)):
+            return
+        fetched = yield Ask(self._parts.store, "get", ((trial.candidate,),))
+        entry = fetched.entries.get(trial.candidate)
+        if entry is None:
+            return
+        verdict = yield from self._compared(fresh, entry, self._parts.same_answer)
+        verdicts[entry.id] = verdict
+        if verdict is None:
+            return
+        if trial.known:
+            said = learning.Judgement(trial=trial, right=verdict.same, by=verdict.by)
+            yield from self._parts.policies.learn(query.scope.tenant, query.scope.node, said)
+        if trial.audit:
+            finding: Finding = "agreed" if verdict.same else "disagreed"
+            question = query.key_in(entry.partition).id
+            yield from self._note(entry, finding, verdict.by, question)
+        word = "right" if verdict.same else "wrong"
+        self._parts.tell("judgement", query.scope, word, entry, detail=verdict.by)
+
+    def _alike(self, fresh: _Fresh, stored: Entry, verdicts: _Verdicts) -> Steps[None]:
+        """Find the nearest entry that says the same, so that policies see that they agree.
+
+        The judge is asked of none but the entry that was tried: an answer waits for this.
+        """
+        unjudged = replace(self._parts.same_answer, judge=None)
+        for entry in (yield from self._neighbours(fresh.ticket, stored)):
+            if entry.id not in verdicts:
+                verdicts[entry.id] = yield from self._compared(fresh, entry, unjudged)
+            verdict = verdicts[entry.id]
+            if verdict is not None and verdict.same:
+                if entry.answer != stored.answer:
+                    yield from self._note(stored, "same", verdict.by, entry.id)
+                return
+
+    def _neighbours(self, ticket: Ticket, stored: Entry) -> Steps[Iterator[Entry]]:
+        """The entries nearest to one that was stored, nearest first."""
+        if ticket.vector is None or ticket.query.search is not None:
+            return iter(())
+        parts = self._parts
+        asked = (parts.store, stored.group, ticket.vector, NEIGHBOURS + 1, parts.policy.floor)
+        near = yield Ask(parts.index, "nearest", asked)
+        ids = [one.id for one in near if one.id != stored.id][:NEIGHBOURS]
+        entries = (yield Ask(parts.store, "get", (ids,))).entries if ids else {}
+        found = (entries[one] for one in ids if one in entries)
+        return (one for one in found if one.verdict not in QUARANTINED)
+
+    def _note(self, entry: Entry, finding: Finding, by: str, question: str) -> Steps[None]:
+        judgement = Judgement(
+            entry=entry.id,
+            value=entry.value,
+            verdict=finding,
+            by=by,
+            confidence=1.0,
+            at=self._parts.clock.now(),
+            question=question,
+        )
+        yield Ask(self._parts.store, "judge", (judgement,))
+
+    def _compared(self, fresh: _Fresh, stored: Entry, same: SameAnswer) -> Steps[Sameness | None]:
+        """Whether a fresh answer and a stored one are the same; `None` where nobody can say."""
+        if fresh.hash == stored.value:
             return Sameness(same=True, by="equal")
-        codec = ticket.query.codec
+        codec = fresh.ticket.query.codec
         try:
-            before = codec.text(codec.decode(stored.payload))
-        except CodecError:
-            return None
-        if not fresh.text.strip() or not before.strip():
-            return None  # what has no text, such as calls of tools, is the same or it is not said
-        similarity = yield from self._similarity(fresh.text, before)
-        try:
-            return self._parts.same_answer(
-                Answer(text=fresh.text), Answer(text=before), similarity=similarity
-            )
-        except UnkeyableValue:
+            now, before = parted(codec, fresh.value), parted(codec, codec.decode(stored.payload))
+            if now.shape != before.shape:
+                return Sameness(same=False, by="value")
+            answer, other = now.answer, before.answer
+            if answer.calls or other.calls:
+                return same(answer, other)
+            if not answer.text.strip() or not other.text.strip():
+                return None
+            similarity = yield from self._similarity(answer.text, other.text)
+            return same(answer, other, similarity=similarity)
+        except (CodecError, UnkeyableValue):
             return None
 
     def _similarity(self, one: str, other: str) -> Steps[float | None]:
         """Of two answers, where the embedder reads the whole of both."""
-        for text in (one, other):
-            if not (yield Ask(self._parts.embedder, "fits", (text,))):
-                return None
-        matrix = yield Ask(self._parts.embedder, "embed", ([one, other],))
+        if not (yield from self._remembered.fits((one, other))):
+            return None
+        matrix = yield from self._remembered.vectors((one, other))
         return float(matrix[0] @ matrix[1])

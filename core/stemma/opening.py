@@ -13,6 +13,7 @@ from stemma.indexes.protocol import Index
 from stemma.lease import Leases
 from stemma.lineage.chains import RISK
 from stemma.parts import Fail
+from stemma.policies.confidence import ConfidencePolicy
 from stemma.policies.life import LifePolicy
 from stemma.policies.novelty import Novelty
 from stemma.policies.same_answer import SameAnswer
@@ -57,6 +58,7 @@ class Options:
     index: Index | None = None
     clock: Clock | None = None
     novelty: Novelty | None = None
+    confidence: ConfidencePolicy | None = None
     budget: float = RISK
 
 

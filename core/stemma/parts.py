@@ -20,6 +20,7 @@ from stemma.lease import Leases
 from stemma.lineage.chains import RISK
 from stemma.lineage.frames import Frame, Read, register
 from stemma.lineage.paths import Step
+from stemma.policies.confidence import ConfidencePolicy
 from stemma.policies.life import LifePolicy
 from stemma.policies.novelty import Novelty
 from stemma.policies.same_answer import SameAnswer
@@ -27,6 +28,7 @@ from stemma.policies.threshold import Policy
 from stemma.query import Query
 from stemma.scope import Scope
 from stemma.stores.protocol import Store
+from stemma.trials import Trials
 
 __all__ = ["Fail", "Parts", "kind_of"]
 
@@ -59,6 +61,7 @@ class Parts:
         leases: Leases | None = None,
         same_answer: SameAnswer | None = None,
         novelty: Novelty | None = None,
+        confidence: ConfidencePolicy | None = None,
         budget: float = RISK,
     ) -> None:
         self.store = store
@@ -71,6 +74,8 @@ class Parts:
         self.leases = leases
         self.same_answer = SameAnswer() if same_answer is None else same_answer
         self.novelty = novelty
+        self.confidence = ConfidencePolicy() if confidence is None else confidence
+        self.trials = Trials()
         self.budget = budget
         self.listeners = Listeners()
         self.journal = Journal(store, lambda error: self.fault("journal", error))

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from stemma.codec import Encoded
+from stemma.codec import Encoded, JsonCodec
 from stemma.effects import Ask, Steps
-from stemma.entry import Cost, Entry, Lineage, SourceEdge, Vector
+from stemma.entry import Cost, Entry, Lineage, Source, SourceEdge, Vector
 from stemma.errors import CodecError, StemmaError, UsageError
 from stemma.judging import Judging
 from stemma.outcome import Stored, Ticket
 from stemma.parts import Parts, kind_of
 from stemma.policies.life import Aging
+from stemma.policies.shares import share
 from stemma.query import Query
 from stemma.ranking import Ranking
 from stemma.stores.protocol import Put
@@ -58,7 +59,7 @@ class Putting:
         value: Any,
         *,
         cost: Cost | None = None,
-        confidence: float = 1.0,
+        confidence: float | None = None,
         life: float | None = None,
     ) -> Steps[Stored]:
         """Store a value under the ticket of the miss that made it be computed.
@@ -67,16 +68,21 @@ class Putting:
             ticket: The ticket.
             value: The value.
             cost: What a hit will save; by default the time since the lookup.
-            confidence: How sure the value is to be right, 0 to 1; shortens its life.
+            confidence: How sure the value is to be right, 0 to 1; `None`: as it says itself.
             life: How long it lives at most, seconds; `None`: as the policy says.
+
+        Raises:
+            UsageError: The confidence is out of its range.
         """
+        if confidence is not None:
+            confidence = share("confidence", confidence)
         encoded = self._encode(ticket, value)
         if isinstance(encoded, Stored):
             return self.done(ticket, encoded)
         (stored,) = yield from self._put_all(
-            [_Ready(ticket, value, encoded, cost, confidence, life)]
+            [_Ready(ticket, value, encoded, cost, self._sure(ticket, value, confidence), life)]
         )
-        yield from self._judging.judge(ticket, encoded)
+        yield from self._judging.judge(ticket, value, encoded, stored.entry)
         return stored
 
     def put_many(
@@ -85,7 +91,7 @@ class Putting:
         """Store many values in one transaction; `cost` is what a hit of each will save."""
         encoded = [(ticket, self._encode(ticket, value)) for ticket, value in values]
         ready = [
-            _Ready(ticket, value, one, cost, 1.0, None)
+            _Ready(ticket, value, one, cost, self._sure(ticket, value), None)
             for (ticket, value), (_, one) in zip(values, encoded, strict=True)
             if isinstance(one, Encoded)
         ]
@@ -102,6 +108,18 @@ class Putting:
             return ticket.query.codec.encode(value)
         except CodecError as error:
             return Stored(refused="unstorable", detail=str(error))
+
+    def _sure(self, ticket: Ticket, value: Any, given: float | None = None) -> float:
+        """How sure a value is: as was given, else as it says itself, where it says that, else 1."""
+        codec = ticket.query.codec
+        if given is not None or not isinstance(codec, JsonCodec):
+            return 1.0 if given is None else given
+        try:
+            told = codec.sure(value)
+            return 1.0 if told is None else share("sure", told)
+        except Exception as error:  # a provider wrote something else there: no reason to fail
+            self._parts.fault("confidence", error, ticket.query.scope)
+            return 1.0
 
     def _put_all(self, values: Sequence[_Ready]) -> Steps[list[Stored]]:
         now = self._parts.clock.now
@@ -155,7 +173,8 @@ class Putting:
         traced = None
         if frame is not None:
             traced = frame.trace(self._parts.number, query.prompt, own, encoded.text)
-        lineage = Lineage() if traced is None else _with_candidates(traced.lineage, ready.value)
+        lineage = Lineage() if traced is None else traced.lineage
+        lineage = _with_sources(lineage, (*query.sources, *_candidates(ready.value)))
         if traced is not None and not traced.complete:
             raise StemmaError(
                 "the frame read more than can be recorded; its lineage would be untrue"
@@ -219,12 +238,21 @@ class Putting:
         query = ticket.query
         if stored.entry is None:
             self._walking.pass_unstored(query, value, "not stored")
-        if stored.entry is None and query.scope.node == "retrieval" and query.frame is not None:
-            query.frame.read_unstored(query.scope.index, {self._parts.number: ticket.sequence})
+            self._note_unstored(ticket)
         if self._parts.listeners:
             outcome = "stored" if stored.entry is not None else str(stored.refused)
             self._parts.tell("put", query.scope, outcome, stored.entry, detail=stored.detail)
         return stored
+
+    def _note_unstored(self, ticket: Ticket) -> None:
+        """Note in the frame what a value was read from that is not there to tell of it."""
+        query = ticket.query
+        if query.frame is None:
+            return
+        read_at = {self._parts.number: ticket.sequence}
+        query.frame.read_sources(((one, "") for one in query.sources), read_at)
+        if query.scope.node == "retrieval":
+            query.frame.read_unstored(query.scope.index, read_at)
 
 
 def _expires(ready: _Ready, now: float, aging: Aging) -> float | None:
@@ -232,10 +260,14 @@ def _expires(ready: _Ready, now: float, aging: Aging) -> float | None:
     return min((now + one for one in lives if one is not None), default=None)
 
 
-def _with_candidates(lineage: Lineage, value: Any) -> Lineage:
-    """With the documents that a ranking holds beyond those that were asked for."""
-    if not isinstance(value, Ranking) or not value.beyond:
+def _candidates(value: Any) -> Sequence[Source]:
+    """The documents that a ranking holds beyond those that were asked for."""
+    return value.beyond if isinstance(value, Ranking) else ()
+
+
+def _with_sources(lineage: Lineage, sources: Sequence[Source]) -> Lineage:
+    if not sources:
         return lineage
     known = {edge.source for edge in lineage.sources}
-    more = (SourceEdge(source=one) for one in value.beyond if one not in known)
+    more = (SourceEdge(source=one) for one in sources if one not in known)
     return Lineage(parents=lineage.parents, sources=(*lineage.sources, *more))

@@ -29,6 +29,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, Generati
 from langchain_core.prompt_values import ChatPromptValue, StringPromptValue
 
 from stemma import Form, JsonCodec, storable
+from stemma_langchain.logprobs import sure_of_generation, sure_of_message
 
 __all__ = [
     "CODEC",
@@ -153,6 +154,10 @@ def _ai_identity(message: Any) -> Any:
     return [message.content, calls, len(message.invalid_tool_calls), message.name]
 
 
+def _calls(message: Any) -> list[tuple[str, dict[str, Any]]]:
+    return [(call["name"], call["args"]) for call in getattr(message, "tool_calls", ())]
+
+
 def _identity(message: Any) -> Any:
     return [message.content, message.name, getattr(message, "status", None)]
 
@@ -191,6 +196,8 @@ def _generation(
         load=load if build is None else build,
         identity=lambda generation: getattr(generation, field),
         text=lambda generation: generation.text,
+        calls=lambda generation: _calls(getattr(generation, field)),
+        sure=sure_of_generation,
     )
 
 
@@ -212,6 +219,8 @@ FORMS: tuple[Form, ...] = (
         load=_load_ai,
         identity=_ai_identity,
         text=message_text,
+        calls=_calls,
+        sure=sure_of_message,
     ),
     Form(
         tag="lc.AIMessageChunk",
@@ -220,6 +229,8 @@ FORMS: tuple[Form, ...] = (
         load=_ai_chunk,
         identity=_ai_identity,
         text=message_text,
+        calls=_calls,
+        sure=sure_of_message,
     ),
     _message(HumanMessage),
     _message(SystemMessage),

@@ -143,6 +143,30 @@ def test_nested_hops_lead_their_outer_hop_on(cache, do):
     assert [run("a"), run("a"), run("b")] == [False, True, False]
 
 
+def test_a_hop_inside_another_is_led_to_by_what_that_has_matched(cache, do):
+    calls = Scripted()
+
+    def run(outer):
+        with cache.trace(), cache.hop("outer"):
+            ask(cache, do, outer, calls)
+            with cache.hop("inner"):
+                return ask(cache, do, "answer", calls).outcome.hit
+
+    assert [run("a"), run("b"), run("a")] == [False, False, True]
+
+
+def test_a_step_outside_hops_lies_before_the_next_hop(cache, do):
+    calls = Scripted()
+
+    def run(first):
+        with cache.trace():
+            ask(cache, do, first, calls)
+            with cache.hop("then"):
+                return ask(cache, do, "answer", calls).outcome.hit
+
+    assert [run("a"), run("b"), run("a")] == [False, False, True]
+
+
 def test_a_step_that_left_no_entry_is_told_by_its_value(cache, do):
     refused = lambda value: "not wanted" if value.startswith("no") else None  # noqa: E731
     calls = Scripted()
@@ -150,8 +174,7 @@ def test_a_step_that_left_no_entry_is_told_by_its_value(cache, do):
     def run(said):
         with cache.trace():
             with cache.hop("roll"):
-                asked = stemma.Asked(scope={"template": "roll"}, request=stemma.Request())
-                do(cache.hops.serve, asked, Scripted(said), admit=refused)
+                do(cache.hops.serve, cache.hops.asked("roll"), Scripted(said), admit=refused)
             return ask(cache, do, "answer", calls).outcome.hit
 
     assert [run("no 1"), run("no 2"), run("no 1")] == [False, False, True]
@@ -333,16 +356,36 @@ with stemma.open(sys.argv[1], embedder="hashing", tenant="me") as cache, cache.t
 # ------------------------------------------------------------------------------ depth and number
 
 
-def test_a_thousand_nested_hops_and_not_one_more(cache):
-    def nest(depth):
-        with cache.hop("again") as frame:
-            return frame.depth if depth == 1 else nest(depth - 1)
+def nested(cache, depth, compute, every=1):
+    """Hops inside one another, some of them with a step; the innermost one's hit or miss."""
+    with contextlib.ExitStack() as open_hops:
+        for number in range(1, depth + 1):
+            open_hops.enter_context(cache.hop("again"))
+            if number % every == 0:
+                served = cache.hops.get_or_compute("step", compute, arguments=number, floor=60.0)
+    return served
 
-    with cache.trace(nested=30):
-        assert nest(30) == 30
-        with pytest.raises(stemma.HopLimit, match="more than 30 hops"):
-            nest(31)
-        assert nest(30) == 30
+
+def test_a_thousand_nested_hops_and_not_one_more():
+    with stemma.open(embedder=None, tenant="me") as cache:
+        calls = Scripted()
+        with cache.trace() as frame:
+            first = nested(cache, 1_000, calls, every=50)
+        assert first.stored.entry.hop == 1_000
+        assert (frame.reached, calls.calls) == (1_000, 20)
+        with cache.trace():
+            assert nested(cache, 1_000, calls, every=50).outcome.hit
+        assert calls.calls == 20
+        with pytest.raises(stemma.HopLimit, match="more than 1000 hops"), cache.trace():
+            nested(cache, 1_001, calls, every=50)
+
+
+def test_how_deep_hops_may_be_nested_can_be_said(cache):
+    with cache.trace(nested=3):
+        nested(cache, 3, Scripted())
+        with pytest.raises(stemma.HopLimit, match="more than 3 hops"):
+            nested(cache, 4, Scripted())
+        nested(cache, 3, Scripted())
 
 
 def test_an_agent_that_calls_itself_is_stopped_by_an_error_of_ours(cache):

@@ -23,6 +23,7 @@ BORROWED = {
         "stemma/testing/store_lessons.py",
         "stemma/testing/store_lineage.py",
         "stemma/testing/store_recalls.py",
+        "stemma/testing/store_watching.py",
         "stemma/testing/stores.py",
     },
     "pydantic": {"stemma/describing.py"},
@@ -45,6 +46,7 @@ SUBMODULES = {
     "stemma.nodes.hop",
     "stemma.policies.admission",
     "stemma.policies.cleaning",
+    "stemma.policies.confidence",
     "stemma.policies.focus",
     "stemma.rerankers",
 }

@@ -206,7 +206,7 @@ class Frame:
         self.tenant: str | None = parent.tenant if parent and tenant is None else tenant
         self.hop: int | None = parent.hop if parent and hop is None else hop
         self.name = name
-        self.path: Path = START if parent is None else parent.path
+        self.path: Path = START if parent is None else parent.reach(hop=name is not None)
         self._start = self.path
         self._fork: tuple[Path, tuple[Path, ...]] = (self.path, ())
         self.reached: int = 0 if parent is None else parent.reached
@@ -308,17 +308,25 @@ class Frame:
         if not self.alone:
             self._arrive(self.parent)
 
+    def reach(self, *, hop: bool) -> Path:
+        """Where a frame begins that is opened here: before a hop lies what was matched here."""
+        with _arriving:
+            if hop and self.steps:
+                self.path = self.path.after(self.name if self.name is not None else "", self.steps)
+                self.steps = []
+            return self.path
+
     def _arrive(self, above: Frame) -> None:
         """Lead the frame above on to where this one has ended."""
-        if self.name is not None:
-            self.path = self.path.after(self.name, self.steps)
-            above.reached = max(above.reached, self.hop if self.hop is not None else 0)
-        else:
-            above.steps += self.steps
-        above.reached = max(above.reached, self.reached)
-        if self.path == self._start:
-            return
         with _arriving:
+            if self.name is not None:
+                self.path = self.path.after(self.name, self.steps)
+                above.reached = max(above.reached, self.hop if self.hop is not None else 0)
+            else:
+                above.steps += self.steps
+            above.reached = max(above.reached, self.reached)
+            if self.path == self._start:
+                return
             if self._start == above.path:
                 above._fork = (self._start, (self.path,))
             elif self._start == above._fork[0]:  # a branch beside those that ended before

@@ -16,7 +16,7 @@ from stemma.codec import Codec, JsonCodec
 from stemma.context import Context
 from stemma.effects import arun, run
 from stemma.engine import TERMS, Admit, Engine, Lasting, Priced, Served, Terms
-from stemma.entry import Cost
+from stemma.entry import Cost, Source
 from stemma.errors import TenantRequired, UnkeyableValue, UsageError
 from stemma.lineage import frames
 from stemma.lineage.frames import Frame
@@ -60,6 +60,8 @@ class Asked:
         search: The vector search behind it, where a list found for another query may serve it.
         policy: What decides by meaning; `None`: the cache's own policy.
         place: Where the agent is that asks; `None` where it is no step of one.
+        sources: What the value is read from outside the cache, where that is known beforehand:
+            read, as far as recalls go, when the question is asked.
     """
 
     scope: Mapping[str, Any]
@@ -73,6 +75,7 @@ class Asked:
     search: Search | None = None
     policy: Policy | None = None
     place: Place | None = None
+    sources: tuple[Source, ...] = ()
 
 
 class KnownScope(NamedTuple):
@@ -132,7 +135,12 @@ class NodeCache(Generic[Q, P]):
         return self.ticket_for(self.query(self._ask(asked, *args, **kwargs)))
 
     def put(
-        self, ticket: Ticket, value: Any, *, cost: Cost | None = None, confidence: float = 1.0
+        self,
+        ticket: Ticket,
+        value: Any,
+        *,
+        cost: Cost | None = None,
+        confidence: float | None = None,
     ) -> Stored:
         """Store the value that was computed after a miss.
 
@@ -140,12 +148,19 @@ class NodeCache(Generic[Q, P]):
             ticket: What the miss carried.
             value: The value.
             cost: What a hit will save; by default the time since the lookup.
-            confidence: How sure the value is to be right, 0 to 1; shortens its life.
+            confidence: How sure the value is to be right, 0 to 1; by default as sure as its model
+                was, where it tells that (a reply with log-probabilities), else 1. It shortens its
+                life, and decides whether it is served (`ConfidencePolicy`).
         """
         return run(self._engine.put(ticket, value, cost=cost, confidence=confidence))
 
     async def aput(
-        self, ticket: Ticket, value: Any, *, cost: Cost | None = None, confidence: float = 1.0
+        self,
+        ticket: Ticket,
+        value: Any,
+        *,
+        cost: Cost | None = None,
+        confidence: float | None = None,
     ) -> Stored:
         """As `put`."""
         return await arun(self._engine.put(ticket, value, cost=cost, confidence=confidence))
@@ -175,6 +190,10 @@ class NodeCache(Generic[Q, P]):
         return await self._aserve(query, compute)
 
     # What follows is for wrappers, which build their `Asked` themselves.
+
+    def asked(self, asked: Q, /, *args: P.args, **kwargs: P.kwargs) -> Asked:
+        """What the node is asked by these arguments, before the tenant is known."""
+        return self._ask(asked, *args, **kwargs)
 
     def ticket_for(self, query: Query) -> Ticket:
         """A ticket without a lookup, as of now."""
@@ -212,6 +231,7 @@ class NodeCache(Generic[Q, P]):
             search=asked.search,
             policy=asked.policy,
             place=asked.place,
+            sources=asked.sources,
         )
 
     def _scope(self, asked: KnownScope, tenant: str, context: Context, pool: str | None) -> Scope:
@@ -250,8 +270,10 @@ class NodeCache(Generic[Q, P]):
         except UnkeyableValue as error:
             out = self._out("unkeyable", error)
         current = frame if frame is not None else frames.current()
-        if self.node == "retrieval" and current is not None:
-            current.read_unstored(str(asked.scope.get("index", "")), frames.marks())
+        if current is not None:
+            current.read_sources(((one, "") for one in asked.sources), frames.marks())
+            if self.node == "retrieval":
+                current.read_unstored(str(asked.scope.get("index", "")), frames.marks())
         return out
 
     def _out(self, reason: str, error: Exception) -> Miss:

@@ -17,14 +17,17 @@ class Trial:
 
     Args:
         candidate: The id of the entry that stood best.
-        known: What the policy knew of it, in the policy's own numbers.
+        known: What the policy knew of it, in the policy's own numbers; empty where it does not
+            learn.
         weight: How many requests like it this one stands for, 1 or more: 1 where every one like it
             is computed afresh, 1 / ε where only a share ε is audited.
+        audit: Whether it would have been served, and was computed afresh all the same.
     """
 
     candidate: str
     known: tuple[float, ...] = field(repr=False)
     weight: float = 1.0
+    audit: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -135,12 +135,12 @@ class StrictPolicy:
             fresh = 1.0
         else:
             fresh = 0.0 if sure >= allowed else 1.0 - self.max_error / (1.0 - sure)
+        trial = Trial(candidate=nearest.id, known=(nearest.similarity,))
         if fresh and self._random.random() <= fresh:
-            trial = Trial(candidate=nearest.id, known=(nearest.similarity,))
             detail = f"surely right in {sure:.0%}, and {allowed:.1%} are asked for"
             return Decision((), "below_threshold", nearest.id, nearest.similarity, detail, trial)
         why = f"at similarity {nearest.similarity:.3f} it was right before"
-        served = Accepted(nearest.id, nearest.similarity, max(sure, allowed), why)
+        served = Accepted(nearest.id, nearest.similarity, max(sure, allowed), why, trial)
         return Decision((served,), "", nearest.id, nearest.similarity)
 
     @property

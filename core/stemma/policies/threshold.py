@@ -55,12 +55,15 @@ class Accepted:
         similarity: Its similarity, −1 to 1.
         probability: The estimated probability that it answers rightly, 0 to 1.
         why: What allowed it, in words.
+        trial: What a report of the hit, or an audit of it, will tell the policy of, where it
+            learns.
     """
 
     id: str
     similarity: float
     probability: float
     why: str
+    trial: Trial | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

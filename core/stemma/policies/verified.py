@@ -120,7 +120,9 @@ class VerifiedPolicy:
             return self._declined(ranked[0], stood[0], best)
         audited = evidence.audits(best.known)
         if drawn(f"{self._seed} {number} {asked} {best.candidate.focus}") < audited:
-            trial = Trial(candidate=best.candidate.id, known=best.known, weight=1.0 / audited)
+            trial = Trial(
+                candidate=best.candidate.id, known=best.known, weight=1.0 / audited, audit=True
+            )
             return _refused(best.candidate, "audit", "", trial)
         accepted = tuple(_accepted(one) for one in open_ if evidence.allows(one.known, one.score))
         return Decision(accepted, "", ranked[0].id, ranked[0].similarity)
@@ -178,14 +180,11 @@ class VerifiedPolicy:
 
     def _stood(self, asked: str, candidate: Candidate, standing: Standing) -> _Stood:
         said = self._verifier.verify(asked, candidate)
-        near = standing.nearness >= NEAR and not said.refused
-        known_language = guarded(asked, candidate.focus)
-        objection = None
-        if near or not known_language:
+        if not said.refused and not guarded(asked, candidate.focus):
             objection = guard(asked, candidate.focus, candidate.similarity)
-        if objection is not None and not known_language:
-            said = replace(said, refused=said.refused or objection.reason)
-        clear = near and objection is None
+            said = said if objection is None else replace(said, refused=objection.reason)
+        near = standing.nearness >= NEAR and not said.refused
+        clear = near and guard(asked, candidate.focus) is None
         row = known(said.score, standing, clear=clear)
         return _Stood(candidate, said, row, self._evidence.score(row))
 
@@ -214,7 +213,8 @@ def _refused(nearest: Candidate, reason: str, detail: str, trial: Trial | None =
 def _accepted(one: _Stood) -> Accepted:
     similarity, chance = one.candidate.similarity, _chance(one.score)
     why = f"similarity {similarity:.3f}, the texts agree, and {chance:.1%} of such hits are right"
-    return Accepted(one.candidate.id, similarity, chance, why)
+    trial = Trial(candidate=one.candidate.id, known=one.known)
+    return Accepted(one.candidate.id, similarity, chance, why, trial)
 
 
 def _chance(score: float) -> float:
