@@ -39,6 +39,7 @@ from stemma.opening import (
     POLICIES,
     Options,
     embedder_of,
+    is_file,
     leases_of,
     policy_of,
     store_of,
@@ -68,7 +69,7 @@ def open(  # noqa: A001 - the name users type: `stemma.open`
     tenant: str | None = None,
     embedder: Embedder | Any | None = "auto",
     threshold: float | None = None,
-    policy: Policy | str | None = None,
+    policy: Policy | str | Path | None = None,
     max_error: float | None = None,
     same_answer: SameAnswer | None = None,
     life: LifePolicy | None = None,
@@ -92,7 +93,8 @@ def open(  # noqa: A001 - the name users type: `stemma.open`
             says so.
         threshold: The least cosine similarity of a semantic hit, 0 to 1 (inclusive), where a
             threshold with guards is to decide about them.
-        policy: What decides about semantic hits: a `Policy`, or the name of one: `"verified"` (the
+        policy: What decides about semantic hits: a `Policy`, a file that `stemma calibrate` wrote
+            (a `Path`, or a name that ends in `.json`), or the name of one: `"verified"` (the
             default), `"verified-strict"`, `"threshold"`. The first two learn, for each tenant and
             node apart, and what they have learnt is kept in the store.
         max_error: For the policies that learn: the share of the questions that reach them that may
@@ -114,7 +116,7 @@ def open(  # noqa: A001 - the name users type: `stemma.open`
             is built on, 0 to 1; see `Cache.trace`.
 
     Raises:
-        UsageError: An argument is wrong.
+        UsageError: An argument is wrong; or the policy file is of another embedder or verifier.
         StoreError: The store cannot be opened; what is there is left untouched.
     """
     if fail not in ("open", "closed"):
@@ -127,10 +129,10 @@ def open(  # noqa: A001 - the name users type: `stemma.open`
         policy = "verified" if threshold is None else ThresholdPolicy(threshold=threshold)
     if max_error is not None and not (isinstance(policy, str) and policy in LEARNING):
         raise UsageError(f"max_error goes with policy= one of {', '.join(LEARNING)}")
-    if isinstance(policy, str) and policy not in POLICIES:
+    if isinstance(policy, str) and not is_file(policy) and policy not in POLICIES:
         raise UsageError(f"unknown policy {policy!r}; one of {', '.join(POLICIES)}")
     given: tuple[tuple[str, Any, type], ...] = (
-        ("policy", None if isinstance(policy, str) else policy, Policy),
+        ("policy", None if isinstance(policy, (str, Path)) else policy, Policy),
         ("clock", clock, Clock),
         ("same_answer", same_answer, SameAnswer),
         ("life", life, LifePolicy),
@@ -170,12 +172,13 @@ class Cache:
         self._options = options
         self._number = next(_numbers)
         chosen = embedder_of(options.embedder)
+        policy = policy_of(options.policy, options.max_error, chosen.embedder)
         store = store_of(options.url, durability=options.durability)
         parts = Parts(
             store=store,
             index=options.index if options.index is not None else BitsIndex(),
             embedder=chosen.embedder,
-            policy=policy_of(options.policy, options.max_error, chosen.embedder),
+            policy=policy,
             life=options.life,
             clock=options.clock if options.clock is not None else SystemClock(),
             fail=options.fail,

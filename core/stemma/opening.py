@@ -31,6 +31,7 @@ __all__ = [
     "Chosen",
     "Options",
     "embedder_of",
+    "is_file",
     "leases_of",
     "policy_of",
     "store_of",
@@ -48,7 +49,7 @@ class Options:
     url: str | Path | Store = field(repr=False)  # it may hold a password
     tenant: str | None
     embedder: Embedder | Any | None = field(repr=False)
-    policy: Policy | str
+    policy: Policy | str | Path
     max_error: float
     same_answer: SameAnswer | None
     life: LifePolicy
@@ -115,15 +116,24 @@ def leases_of(url: str | Path | Store) -> Leases | None:
         return None  # an optimisation: the cache is as right without
 
 
-def policy_of(given: Policy | str, max_error: float, embedder: Embedder | None) -> Policy:
+def is_file(policy: Policy | str | Path) -> bool:
+    """Whether an argument names a file with a policy, by being a path or ending so."""
+    return isinstance(policy, Path) or (isinstance(policy, str) and policy.endswith(".json"))
+
+
+def policy_of(given: Policy | str | Path, max_error: float, embedder: Embedder | None) -> Policy:
     """The policy that an argument names.
 
     Raises:
-        UsageError: The bound is out of its range.
+        UsageError: The bound is out of its range, or the file holds no policy for this embedder.
     """
-    if not isinstance(given, str):
-        return given
     revision = "" if embedder is None else embedder.revision
+    if is_file(given):
+        from stemma.policy_file import PolicyFile  # noqa: PLC0415 - only what is used
+
+        return PolicyFile.read(str(given)).made(revision)
+    if not isinstance(given, (str, Path)):
+        return given
     if given == "verified":
         from stemma.policies.verified import VerifiedPolicy  # noqa: PLC0415 - reads its weights
 

@@ -49,6 +49,12 @@ REASONS: Mapping[str, str] = {
     "refresh": "the caller asked for a fresh value",
     "no_tenant": "nothing named a tenant",
     "unkeyable": "an argument has no stable key",
+    "undeclared": "nothing declares that the tool's results may be kept",
+    "writes": "the tool writes, so it is called every time",
+    "declined": "the tool's declaration speaks against keeping this call's result",
+    "unscoped": "the result belongs to a user or session, and none is named",
+    "unresolved": "an argument that names what the tool reads is missing",
+    "unsettled": "what the tool reads is being written",
     "fault": "the cache itself failed",
 }
 """Every reason a `Miss` can carry, in words."""

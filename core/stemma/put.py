@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from stemma.codec import Encoded, JsonCodec
 from stemma.effects import Ask, Steps
-from stemma.entry import Cost, Entry, Lineage, SourceEdge, Vector
+from stemma.entry import Cost, Entry, Lineage, Source, SourceEdge, Vector
 from stemma.errors import CodecError, StemmaError, UsageError
 from stemma.judging import Judging
 from stemma.outcome import Stored, Ticket
@@ -173,7 +173,8 @@ class Putting:
         traced = None
         if frame is not None:
             traced = frame.trace(self._parts.number, query.prompt, own, encoded.text)
-        lineage = Lineage() if traced is None else _with_candidates(traced.lineage, ready.value)
+        lineage = Lineage() if traced is None else traced.lineage
+        lineage = _with_sources(lineage, (*query.sources, *_candidates(ready.value)))
         if traced is not None and not traced.complete:
             raise StemmaError(
                 "the frame read more than can be recorded; its lineage would be untrue"
@@ -237,12 +238,21 @@ class Putting:
         query = ticket.query
         if stored.entry is None:
             self._walking.pass_unstored(query, value, "not stored")
-        if stored.entry is None and query.scope.node == "retrieval" and query.frame is not None:
-            query.frame.read_unstored(query.scope.index, {self._parts.number: ticket.sequence})
+            self._note_unstored(ticket)
         if self._parts.listeners:
             outcome = "stored" if stored.entry is not None else str(stored.refused)
             self._parts.tell("put", query.scope, outcome, stored.entry, detail=stored.detail)
         return stored
+
+    def _note_unstored(self, ticket: Ticket) -> None:
+        """Note in the frame what a value was read from that is not there to tell of it."""
+        query = ticket.query
+        if query.frame is None:
+            return
+        read_at = {self._parts.number: ticket.sequence}
+        query.frame.read_sources(((one, "") for one in query.sources), read_at)
+        if query.scope.node == "retrieval":
+            query.frame.read_unstored(query.scope.index, read_at)
 
 
 def _expires(ready: _Ready, now: float, aging: Aging) -> float | None:
@@ -250,10 +260,14 @@ def _expires(ready: _Ready, now: float, aging: Aging) -> float | None:
     return min((now + one for one in lives if one is not None), default=None)
 
 
-def _with_candidates(lineage: Lineage, value: Any) -> Lineage:
-    """With the documents that a ranking holds beyond those that were asked for."""
-    if not isinstance(value, Ranking) or not value.beyond:
+def _candidates(value: Any) -> Sequence[Source]:
+    """The documents that a ranking holds beyond those that were asked for."""
+    return value.beyond if isinstance(value, Ranking) else ()
+
+
+def _with_sources(lineage: Lineage, sources: Sequence[Source]) -> Lineage:
+    if not sources:
         return lineage
     known = {edge.source for edge in lineage.sources}
-    more = (SourceEdge(source=one) for one in value.beyond if one not in known)
+    more = (SourceEdge(source=one) for one in sources if one not in known)
     return Lineage(parents=lineage.parents, sources=(*lineage.sources, *more))

@@ -12,6 +12,7 @@ from stemma.scope import Labels, Scope
 from stemma.search import Search
 
 if TYPE_CHECKING:
+    from stemma.entry import Source
     from stemma.lineage.frames import Frame
     from stemma.policies.threshold import Policy
     from stemma.walk import Place
@@ -41,6 +42,7 @@ class Query:
         policy: What decides by meaning; `None`: the cache's own policy.
         place: Where the agent is that asks; `None` where it is no step of one.
         within: The frame that the value was computed in, where that is not `frame`.
+        sources: What the value is read from outside the cache, where that is known beforehand.
     """
 
     scope: Scope
@@ -58,6 +60,7 @@ class Query:
     policy: Policy | None = None
     place: Place | None = None
     within: Frame | None = None
+    sources: tuple[Source, ...] = ()
 
     def key_in(self, partition: str) -> Key:
         """The request's key in the tenant's partition, or in that of a pool searched as well."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 
 from stemma.effects import Ask, Steps
@@ -11,9 +12,9 @@ from stemma.outcome import Recall
 from stemma.parts import Parts
 from stemma.scope import NODES
 from stemma.selector import Selector
-from stemma.stores.protocol import Store
+from stemma.stores.protocol import RecallsMany, Store
 
-__all__ = ["take_back"]
+__all__ = ["recall_all", "take_back", "together"]
 
 
 def take_back(
@@ -41,6 +42,43 @@ def take_back(
     if not dry_run:
         parts.tell("recall", None, "recalled" if cascade else "cleared", detail=str(recall))
     return recall
+
+
+def recall_all(parts: Parts, selectors: Sequence[Selector]) -> Steps[list[Recall]]:
+    """Take back what each of the selectors names, and everything built from it.
+
+    Raises:
+        StoreError: The store could not do it. Not everything was taken back.
+    """
+    if not selectors:
+        return []
+    receipts: list[Recall] = yield Ask(_RecallingMany(parts), "recall", (selectors,))
+    parts.saw(max(one.sequence for one in receipts))
+    return receipts
+
+
+def together(parts: Parts, receipts: Sequence[Recall], named: Mapping[str, str]) -> Recall:
+    """One receipt for several recalls, each entry once; `named` says what they were for."""
+    entries = itertools.chain.from_iterable(receipt.entries for receipt in receipts)
+    return Recall(
+        selector=named,
+        dry_run=False,
+        entries=tuple(dict.fromkeys(entries)),
+        sequence=max((one.sequence for one in receipts), default=parts.sequence),
+    )
+
+
+class _RecallingMany:
+    """Several recalls as something that can be asked: in one transaction, where the store can."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._store = parts.store
+        self._now = parts.clock.now()
+
+    def recall(self, selectors: Sequence[Selector]) -> list[Recall]:
+        if isinstance(self._store, RecallsMany):
+            return list(self._store.recall_all(selectors, now=self._now))
+        return [self._store.recall(one, now=self._now) for one in selectors]
 
 
 class _Recalling:

@@ -6,17 +6,18 @@ judgements is wrong.
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any
 
 from evals.measuring import Figure, Measured, scaled
-from evals.quality.contenders import orders, put, strict, verified
-from evals.quality.replay import noisy
 from evals.quality.texts import seen, stream
 from evals.quality.vectors import vectors
 from stemma.embedders import LocalEmbedder
+from stemma.replays.contenders import orders, put, strict, verified
+from stemma.replays.replay import Comparer
 
-__all__ = ["run"]
+__all__ = ["noisy", "run"]
 
 ORDERS = 10
 BOUNDS = (0.01, 0.02, 0.05)
@@ -52,6 +53,12 @@ def run(*, size: float, seed: int, folder: Path) -> Measured:  # noqa: ARG001
             told[name][f"{bound:g}"] = found
             figures += _figures(f"{name} at {bound:.0%}", found, bound, floor, times)
     return Measured(figures=figures, details=told)
+
+
+def noisy(share: float, seed: int) -> Comparer:
+    """A comparer of whose judgements a share is wrong."""
+    chosen = random.Random(seed)
+    return lambda one, other: (one == other) is not (chosen.random() < share)
 
 
 def _figures(

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from evals.measuring import Figure, Measured, scaled
-from evals.quality.contenders import exact, orders, put, static, strict, verified
-from evals.quality.tally import Interval
 from evals.quality.texts import seen, stream
 from evals.quality.vectors import vectors
 from stemma.embedders import LocalEmbedder
+from stemma.replays.contenders import exact, orders, put, static, strict, verified
+from stemma.replays.tally import Interval
 
 __all__ = ["run"]
 

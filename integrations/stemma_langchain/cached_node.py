@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
+
+from langgraph.types import Send
 
 from stemma import Asked, Cache, Cost, Frame, Hit, Served, Ticket, UsageError
 from stemma.nodes.hop import hop
@@ -31,6 +33,8 @@ def cached_node(
     *,
     step: str | None = None,
     arguments: Sequence[str] | None = None,
+    semantic: Sequence[str] = (),
+    path: bool = True,
     version: str | None = None,
     life: float | None = None,
     tags: Iterable[str] = (),
@@ -60,6 +64,8 @@ def cached_node(
         arguments: The parts of the state that it reads, which must be equal; by default all of it.
             Of messages the ids do not count. Besides, what it takes as `config` (its configurable
             values, less those that only tell runs apart) and as `runtime` (its context) counts.
+        semantic: The names of those that may be compared by meaning, where they are texts.
+        path: Whether the hops before it in the run must be equal, too.
         version: Change it when the function changes. By default its code and what it captured
             are part of the key, as of when it was wrapped; give a version where they have no
             stable key.
@@ -75,8 +81,10 @@ def cached_node(
     parameters = inspect.signature(function).parameters
     if unseen := sorted(_UNSEEN & set(parameters)):
         raise UsageError(f"a node that takes {', '.join(unseen)} reads what no key can hold")
-    if isinstance(arguments, str):
-        raise UsageError("arguments must be a list of names, not one text")
+    if isinstance(arguments, str) or isinstance(semantic, str):
+        raise UsageError("arguments and semantic must be lists of names, not one text")
+    if arguments is not None and (unknown := sorted(set(semantic) - set(arguments))):
+        raise UsageError(f"semantic names {', '.join(unknown)}, not among the arguments")
     step = getattr(function, "__name__", None) if step is None else step
     if not isinstance(step, str) or step == "":
         raise UsageError("this function has no name: give step=")
@@ -84,7 +92,9 @@ def cached_node(
         cache=cache,
         step=step,
         arguments=None if arguments is None else tuple(arguments),
-        identity=describe(function) if version is None else version,
+        semantic=tuple(semantic),
+        path=path,
+        identity=describe(function) if version is None else {"version": version},
         codec=GraphCodec(allowed),
         life=life,
         tags=tuple(tags),
@@ -124,6 +134,8 @@ class _Node(NamedTuple):
     cache: Cache
     step: str
     arguments: tuple[str, ...] | None
+    semantic: tuple[str, ...]
+    path: bool
     identity: Any
     codec: GraphCodec
     life: float | None
@@ -131,15 +143,16 @@ class _Node(NamedTuple):
 
     def call(self, frame: Frame, state: Any, injected: Mapping[str, Any]) -> _Call:
         walk = InputWalk()
-        parts = state if self.arguments is None else _parts_of(state, self.arguments)
         arguments = {
-            "function": self.identity,
-            "state": walk.describe(parts),
-            "injected": walk.describe(_injected(injected)),
+            **{name: walk.describe(part) for name, part in _parts_of(state, self.arguments)},
+            "$function": self.identity,
+            "$injected": walk.describe(_injected(injected)),
         }
         asked = hop(
             self.step,
             arguments=arguments,
+            semantic=self.semantic,
+            path=self.path,
             codec=self.codec,
             life=self.life,
             tags=self.tags,
@@ -165,19 +178,28 @@ class _Call(NamedTuple):
             reason = refused_output(result)
         if reason is not None:
             return reason
-        reasons = (refused_part(part, self.ids) for part in inner_parts(result))
-        return next(filter(None, reasons), None)
+        for part in inner_parts(result):
+            if isinstance(part, Send):
+                return "where the graph goes is not stored"
+            if (reason := refused_part(part, self.ids)) is not None:
+                return reason
+        return None
 
     def cost(self, ticket: Ticket) -> Cost:
         seconds = self.cache.engine.parts.clock.monotonic() - ticket.started
         return Cost(tokens=self.frame.spent.tokens, seconds=seconds)
 
 
-def _parts_of(state: Any, names: tuple[str, ...]) -> dict[str, Any]:
+def _parts_of(state: Any, names: tuple[str, ...] | None) -> Iterator[tuple[str, Any]]:
     """Those parts of a state that it has: one that it lacks is not one that is `None`."""
     if isinstance(state, Mapping):
-        return {name: state[name] for name in names if name in state}
-    return {name: getattr(state, name) for name in names if hasattr(state, name)}
+        yield from (
+            (name, state[name]) for name in (state if names is None else names) if name in state
+        )
+    elif names is not None:
+        yield from ((name, getattr(state, name)) for name in names if hasattr(state, name))
+    else:
+        yield "$state", state
 
 
 def _injected(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
@@ -19,7 +19,6 @@ from stemma import (
     Hit,
     Miss,
     Request,
-    Ticket,
     canonical,
     frames,
 )
@@ -115,14 +114,20 @@ class NodeCache(BaseCache[Any]):
     def set(self, pairs: Mapping[FullKey, tuple[Any, int | None]]) -> None:
         """Store results, each with its longest life in seconds or `None`, if they may be."""
         try:
-            self.cache.hops.put_all(self._puts(pairs))
+            puts = self._puts(pairs)
+            self.cache.hops.put_all([(one.ticket, value) for one, value in puts])
+            for one, _ in puts:
+                one.spread()
         except Exception as error:
             self._failed("put", error)
 
     async def aset(self, pairs: Mapping[FullKey, tuple[Any, int | None]]) -> None:
         """As `set`."""
         try:
-            await self.cache.hops.aput_all(self._puts(pairs))
+            puts = self._puts(pairs)
+            await self.cache.hops.aput_all([(one.ticket, value) for one, value in puts])
+            for one, _ in puts:
+                one.spread()
         except Exception as error:
             self._failed("put", error)
 
@@ -218,21 +223,18 @@ class NodeCache(BaseCache[Any]):
                 self._waiting.add(full, RunTicket(outcome.ticket, run, ids))
         return found
 
-    def _puts(self, pairs: Mapping[FullKey, tuple[Any, int | None]]) -> list[tuple[Ticket, Any]]:
-        puts: list[tuple[Ticket, Any]] = []
+    def _puts(self, pairs: Mapping[FullKey, tuple[Any, int | None]]) -> list[tuple[RunTicket, Any]]:
+        puts: list[tuple[RunTicket, Any]] = []
         for full, (value, ttl) in pairs.items():
-            found = self._found(full)
-            if found is None:
+            one = self._found(full)
+            if one is None:
                 continue
-            ticket, refused = found.ticket, _refusal(found, value)
+            refused = _refusal(one, value)
             if refused is not None:
-                tell = self.cache.engine.parts.tell
-                tell("put", ticket.query.scope, "not_admitted", detail=refused)
+                scope = one.ticket.query.scope
+                self.cache.engine.parts.tell("put", scope, "not_admitted", detail=refused)
                 continue
-            if ttl is not None:
-                life = float(ttl) if ttl > 0 else 0.0
-                ticket = replace(ticket, query=replace(ticket.query, life=life))
-            puts.append((ticket, value))
+            puts.append((one if ttl is None else one.living(float(max(0, ttl))), value))
         return puts
 
     def _found(self, full: FullKey) -> RunTicket | None:
@@ -253,15 +255,13 @@ class NodeCache(BaseCache[Any]):
 def _refusal(one: RunTicket, value: Any) -> str | None:
     if one.run is None:
         return None
-    frame = one.ticket.query.frame
-    if runs.resumed(frame):
+    if any(map(runs.resumed, one.frames)):
         return "the run goes on after an interrupt: somebody's answer is no part of the input"
     if isinstance(value, (deque, list)) and any(_channel(write) in _CONTROL for write in value):
         return "the node did not simply finish"
-    if (reason := runs.refused(frame)) is not None:
-        return reason
-    reasons = (refused_part(part, one.ids) for part in inner_parts(value))
-    return next(filter(None, reasons), None)
+    of_replies = map(runs.refused, one.frames)
+    of_parts = (refused_part(part, one.ids) for part in inner_parts(value))
+    return next(filter(None, itertools.chain(of_replies, of_parts)), None)
 
 
 def _tag(namespace: Namespace) -> str:

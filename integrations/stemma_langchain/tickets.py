@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Hashable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from stemma import Cache, Frame, Query, Ticket, forking
 
@@ -27,11 +27,34 @@ class RunTicket(NamedTuple):
         run: The frame of the whole run; `None` for a direct call.
         ids: The ids of the messages that the run's nodes were given, where the key is one of
             `node_key`'s, which holds whose run it is; `None` for other keys.
+        among: Where it cannot be told which of several runs comes, theirs.
     """
 
     ticket: Ticket
     run: Frame | None = None
     ids: AbstractSet[str] | None = None
+    among: tuple[RunTicket, ...] = ()
+
+    @property
+    def frames(self) -> list[Frame]:
+        """The frames of the runs that may be meant, each one that is still open.
+
+        A task may be stored after whoever awaited it has ended.
+        """
+        return [_open(one.ticket.query.frame) for one in self.among or (self,)]
+
+    def living(self, life: float) -> Self:
+        """The same for a value that lives so long at most, seconds."""
+        query = replace(self.ticket.query, life=life)
+        return self._replace(ticket=replace(self.ticket, query=query))
+
+    def spread(self) -> None:
+        """Say in each of those runs what was read, or stored, in the frame of this ticket."""
+        made = self.ticket.query.frame
+        own = [item for item in made.reads if item.id == self.ticket.key.id] if made else ()
+        for frame in self.frames if self.among else ():
+            for item in own:
+                frame.read(item)
 
 
 class Waiting:
@@ -58,20 +81,37 @@ class Waiting:
         return [one for one in found if _lasts(one) and not (only_own and one.ids is None)]
 
 
-def one_of(waiting: Sequence[RunTicket], run: Frame | None) -> RunTicket | None:
-    """The ticket of a run; of one that cannot be told here, if only one waits.
+def one_of(waiting: Sequence[RunTicket], run: Frame | None) -> RunTicket:
+    """The ticket of a run. Where which of several comes cannot be told here, one for them all.
 
-    It is given in a frame that is still open: a task may be stored after whoever awaited it ended.
+    Such a one counts what any of them has read as read, and what was recalled since the first of
+    them asked.
     """
     mine = [one for one in waiting if one.run is run]
-    if not mine and len(waiting) > 1:
-        return None
     one = (mine or waiting)[-1]
-    frame = one.ticket.query.frame
+    if mine or len(waiting) == 1:
+        return one._replace(ticket=_in(one.frames[0], one.ticket))
+    together = Frame(tenant=one.ticket.query.scope.tenant, of_run=True)
+    for frame in one._replace(among=tuple(waiting)).frames:
+        for item in list(frame.visible()):
+            together.read(item)
+    sequence = min(other.ticket.sequence for other in waiting)
+    return RunTicket(
+        ticket=replace(_in(together, one.ticket), sequence=sequence),
+        run=one.run,
+        ids=set().union(*(other.ids for other in waiting if other.ids is not None)),
+        among=tuple(waiting),
+    )
+
+
+def _in(frame: Frame, ticket: Ticket) -> Ticket:
+    return replace(ticket, query=replace(ticket.query, frame=frame))
+
+
+def _open(frame: Frame | None) -> Frame:
     while frame is not None and frame.closed and frame.parent is not None:
         frame = frame.parent
-    query = replace(one.ticket.query, frame=frame)
-    return one._replace(ticket=replace(one.ticket, query=query))
+    return frame if frame is not None else Frame()
 
 
 def run_of(frame: Frame | None) -> Frame | None:

@@ -6,17 +6,19 @@ import math
 import numpy as np
 import pytest
 from evals.measuring import Skipped
-from evals.quality.contenders import exact, orders, put, static
+from evals.quality.intents import noisy
 from evals.quality.pairs import share
-from evals.quality.replay import noisy, replay
-from evals.quality.tally import over_orders, tally
-from evals.quality.texts import Request, contrasts, pairs, seen
+from evals.quality.texts import contrasts, pairs, seen
 from evals.rag.texts import folder
 
 from evals import quality
 from stemma.embedders import HashingEmbedder
 from stemma.policies.learning import Judgement, Trial
 from stemma.policies.threshold import Decision, ThresholdPolicy
+from stemma.replays.contenders import exact, orders, put, static
+from stemma.replays.log import Request
+from stemma.replays.replay import replay
+from stemma.replays.tally import over_orders, tally
 
 SMALL = {"zipf": 0.01, "intents": 0.02, "pairs": 0.03, "followups": 0.01}
 STREAM = [
@@ -86,8 +88,15 @@ class Refuses:
             reason="audit", trial=Trial(candidate=candidates[0].id, known=(1.0,), weight=4.0)
         )
 
-    def learn(self, judgement: Judgement):
-        self.learnt.append(judgement.right)
+    @property
+    def identity(self):
+        return {"policy": self.name}
+
+    def anew(self):
+        raise NotImplementedError
+
+    def learn(self, *judgements: Judgement):
+        self.learnt += [one.right for one in judgements]
 
     def record(self):
         return {}

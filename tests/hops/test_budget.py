@@ -179,7 +179,7 @@ def test_a_step_without_a_path_inherits_no_risk(cache, do, calls):
 
 
 def test_other_hits_by_meaning_count_inside_a_hop_and_nowhere_else(do):
-    with stemma.open(tenant="me", embedder="hashing", budget=0.0) as cache:
+    with stemma.open(tenant="me", embedder="hashing", budget=0.0, policy="threshold") as cache:
         do(cache.answers.get_or_compute, ASKED, Scripted())
         with cache.trace():
             assert do(cache.answers.lookup, REWORDED).tier == "semantic"

@@ -333,16 +333,36 @@ with stemma.open(sys.argv[1], embedder="hashing", tenant="me") as cache, cache.t
 # ------------------------------------------------------------------------------ depth and number
 
 
-def test_a_thousand_nested_hops_and_not_one_more(cache):
-    def nest(depth):
-        with cache.hop("again") as frame:
-            return frame.depth if depth == 1 else nest(depth - 1)
+def nested(cache, depth, compute, every=1):
+    """Hops inside one another, some of them with a step; the innermost one's hit or miss."""
+    with contextlib.ExitStack() as open_hops:
+        for number in range(1, depth + 1):
+            open_hops.enter_context(cache.hop("again"))
+            if number % every == 0:
+                served = cache.hops.get_or_compute("step", compute, arguments=number, floor=60.0)
+    return served
 
-    with cache.trace(nested=30):
-        assert nest(30) == 30
-        with pytest.raises(stemma.HopLimit, match="more than 30 hops"):
-            nest(31)
-        assert nest(30) == 30
+
+def test_a_thousand_nested_hops_and_not_one_more():
+    with stemma.open(embedder=None, tenant="me") as cache:
+        calls = Scripted()
+        with cache.trace() as frame:
+            first = nested(cache, 1_000, calls, every=50)
+        assert first.stored.entry.hop == 1_000
+        assert (frame.reached, len(frame.path.hops), calls.calls) == (1_000, 1_000, 20)
+        with cache.trace():
+            assert nested(cache, 1_000, calls, every=50).outcome.hit
+        assert calls.calls == 20
+        with pytest.raises(stemma.HopLimit, match="more than 1000 hops"), cache.trace():
+            nested(cache, 1_001, calls, every=50)
+
+
+def test_how_deep_hops_may_be_nested_can_be_said(cache):
+    with cache.trace(nested=3):
+        nested(cache, 3, Scripted())
+        with pytest.raises(stemma.HopLimit, match="more than 3 hops"):
+            nested(cache, 4, Scripted())
+        nested(cache, 3, Scripted())
 
 
 def test_an_agent_that_calls_itself_is_stopped_by_an_error_of_ours(cache):

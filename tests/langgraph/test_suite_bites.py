@@ -2,9 +2,11 @@
 
 import inspect
 import threading
+from functools import partial
 
 import pytest
 from langgraph.cache.memory import InMemoryCache
+from langgraph.cache.sqlite import SqliteCache
 
 from stemma_langchain.testing.node_caches import (
     FailOpenConformance,
@@ -213,17 +215,18 @@ def test_every_promise_is_broken_once():
     assert promised == set(BROKEN.values())
 
 
-def test_a_cache_that_raises_in_a_graph_fails():
-    """LangGraph's own lets what its serializer raises through."""
+@pytest.mark.parametrize("made", [InMemoryCache, partial(SqliteCache, path=":memory:")])
+def test_a_cache_that_raises_in_a_graph_fails(made):
+    """LangGraph's own let what their serializer raises through."""
     suite = FailOpenConformance()
-    with (
-        Way(InMemoryCache(), "sync") as sound,
-        Way(InMemoryCache(serde=Broken()), "sync") as not_so,
-    ):
+    with Way(made(), "sync") as sound, Way(made(serde=Broken()), "sync") as unsound:
         with pytest.raises(TypeError):
-            suite.test_what_cannot_be_written_is_not_stored((sound, not_so))
+            suite.test_what_cannot_be_written_is_not_stored((sound, unsound))
         with pytest.raises(OSError, match="broken"):
-            suite.test_a_broken_store_is_a_miss((sound, not_so))
+            suite.test_a_broken_store_is_a_miss((sound, unsound))
+        for way in (sound, unsound):
+            if isinstance(way.cache, SqliteCache):
+                way.cache._conn.close()
 
 
 class Broken:

@@ -16,7 +16,10 @@ from stemma.stores.postgres_schema import VERSION, prepare
 from stemma.testing.builders import NOW, entry, put_one
 
 FIRST = (Path(__file__).parent / "schema_1.sql").read_text(encoding="utf-8")
-COLUMNS = {"judgements": "number, entry, tenant, value, verdict, by, confidence, at"}
+COLUMNS = {
+    "judgements": "number, entry, tenant, value, verdict, by, confidence, at",
+    "sources": 'owner, "index", chunk, content, seen',
+}
 """Those of version 1, of the tables that have more by now."""
 CONTENTS = [
     f"SELECT {COLUMNS.get(table, '*')} FROM stemma.{table} ORDER BY 1, 2"

@@ -23,13 +23,15 @@ BORROWED = {
         "stemma/testing/store_lessons.py",
         "stemma/testing/store_lineage.py",
         "stemma/testing/store_recalls.py",
+        "stemma/testing/store_watching.py",
         "stemma/testing/stores.py",
     },
     "pydantic": {"stemma/describing.py"},
-    "rich": {"stemma/cli/main.py"},
+    "matplotlib": {"stemma/replays/figure.py"},
+    "rich": {"stemma/cli/calibrate.py", "stemma/cli/main.py"},
     "tiktoken": {"stemma/tokens.py"},
     "tokenizers": {"stemma/embedders/local.py"},
-    "typer": {"stemma/cli/main.py"},
+    "typer": {"stemma/cli/calibrate.py", "stemma/cli/main.py"},
     "usearch": {"stemma/indexes/hnsw.py"},
 }
 """Every package of others that the core imports, and where."""

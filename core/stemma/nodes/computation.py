@@ -10,7 +10,13 @@ from stemma.lineage import frames
 from stemma.lineage.frames import Frame
 from stemma.query import Query
 
-__all__ = ["AsyncFramed", "Framed"]
+__all__ = ["AsyncFramed", "Framed", "is_async"]
+
+
+def is_async(function: Callable[..., Any]) -> bool:
+    """Whether what a function gives is to be awaited, as far as can be told without calling it."""
+    called = getattr(function, "__call__", None)  # noqa: B004 - an object's own method
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
 
 
 class Framed:
@@ -66,8 +72,7 @@ class AsyncFramed(Framed):
     async def _acall(self, frame: Frame | None) -> Any:
         import asyncio  # noqa: PLC0415 - whoever gets here has loaded it; importing Stemma need not
 
-        called = getattr(self._function, "__call__", None)  # noqa: B004 - an object's own method
-        if inspect.iscoroutinefunction(self._function) or inspect.iscoroutinefunction(called):
+        if is_async(self._function):
             given = self._call(frame)
         else:
             given = await asyncio.to_thread(self._call, frame)

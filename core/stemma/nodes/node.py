@@ -16,7 +16,7 @@ from stemma.codec import Codec, JsonCodec
 from stemma.context import Context
 from stemma.effects import arun, run
 from stemma.engine import TERMS, Admit, Engine, Lasting, Priced, Served, Terms
-from stemma.entry import Cost
+from stemma.entry import Cost, Source
 from stemma.errors import TenantRequired, UnkeyableValue, UsageError
 from stemma.lineage import frames
 from stemma.lineage.frames import Frame
@@ -60,6 +60,8 @@ class Asked:
         search: The vector search behind it, where a list found for another query may serve it.
         policy: What decides by meaning; `None`: the cache's own policy.
         place: Where the agent is that asks; `None` where it is no step of one.
+        sources: What the value is read from outside the cache, where that is known beforehand:
+            read, as far as recalls go, when the question is asked.
     """
 
     scope: Mapping[str, Any]
@@ -73,6 +75,7 @@ class Asked:
     search: Search | None = None
     policy: Policy | None = None
     place: Place | None = None
+    sources: tuple[Source, ...] = ()
 
 
 class KnownScope(NamedTuple):
@@ -224,6 +227,7 @@ class NodeCache(Generic[Q, P]):
             search=asked.search,
             policy=asked.policy,
             place=asked.place,
+            sources=asked.sources,
         )
 
     def _scope(self, asked: KnownScope, tenant: str, context: Context, pool: str | None) -> Scope:
@@ -262,8 +266,10 @@ class NodeCache(Generic[Q, P]):
         except UnkeyableValue as error:
             out = self._out("unkeyable", error)
         current = frame if frame is not None else frames.current()
-        if self.node == "retrieval" and current is not None:
-            current.read_unstored(str(asked.scope.get("index", "")), frames.marks())
+        if current is not None:
+            current.read_sources(((one, "") for one in asked.sources), frames.marks())
+            if self.node == "retrieval":
+                current.read_unstored(str(asked.scope.get("index", "")), frames.marks())
         return out
 
     def _out(self, reason: str, error: Exception) -> Miss:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Mapping, Sequence
 from operator import mul
 from typing import Any
@@ -57,7 +58,7 @@ class Evidence:
     ) -> None:
         if set(prior) != set(KNOWN):
             raise UsageError(f"weights must be given for {', '.join(KNOWN)}, and no others")
-        self._prior = tuple(float(prior[name]) for name in KNOWN)
+        self._prior = tuple(_weight(name, prior[name]) for name in KNOWN)
         self._bound, self._audits, self._warm = bound, audits, warm
         self._lock = forking.Lock()
         self._judged = np.empty((64, len(KNOWN) + 3))
@@ -217,6 +218,12 @@ class Evidence:
             bound=self._bound,
             heaviest=1.0 / self.audits(),
         )
+
+
+def _weight(name: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
+        raise UsageError(f"the weight of {name} must be a number, not {value!r}")
+    return float(value)
 
 
 def _product(weights: Sequence[float], row: Sequence[float]) -> float:

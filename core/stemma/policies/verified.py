@@ -180,14 +180,11 @@ class VerifiedPolicy:
 
     def _stood(self, asked: str, candidate: Candidate, standing: Standing) -> _Stood:
         said = self._verifier.verify(asked, candidate)
-        near = standing.nearness >= NEAR and not said.refused
-        known_language = guarded(asked, candidate.focus)
-        objection = None
-        if near or not known_language:
+        if not said.refused and not guarded(asked, candidate.focus):
             objection = guard(asked, candidate.focus, candidate.similarity)
-        if objection is not None and not known_language:
-            said = replace(said, refused=said.refused or objection.reason)
-        clear = near and objection is None
+            said = said if objection is None else replace(said, refused=objection.reason)
+        near = standing.nearness >= NEAR and not said.refused
+        clear = near and guard(asked, candidate.focus) is None
         row = known(said.score, standing, clear=clear)
         return _Stood(candidate, said, row, self._evidence.score(row))
 

@@ -12,6 +12,7 @@ from contextlib import suppress
 
 from stemma.entry import Entry, Lineage, Vector
 from stemma.outcome import Stored
+from stemma.policies.changes import Watched
 from stemma.selector import Selector
 from stemma.stores import postgres_journal
 from stemma.stores.postgres_rows import ROW, ends, escaped, selectors, state_of
@@ -31,7 +32,8 @@ _ENTRIES = f"""SELECT {ROW}, asked.id, l.record, v."group"
 _CHILDREN = """SELECT asked.id, edges.child FROM unnest(%s::text[]) asked (id)
     CROSS JOIN LATERAL (SELECT child FROM edges WHERE parent = asked.id LIMIT %s) edges"""
 
-_SOURCES = """SELECT s.owner, s."index", s.chunk, s.content, s.seen
+_SOURCES = """SELECT s.owner, s."index", s.chunk, s.content, s.seen,
+    s.first, s.last, s.checks, s.changes
     FROM unnest(%s::text[], %s::text[], %s::text[]) asked (owner, "index", chunk)
     JOIN sources s USING (owner, "index", chunk)"""
 
@@ -76,8 +78,9 @@ class Loaded:
                 self._groups[key] = group
         for parent, child in children:
             self._children.setdefault(parent, set()).add(child)
-        for owner, index, chunk, content, seen in sources:
-            self._sources[owner, index, chunk] = Vouched(unescape(content), seen)
+        for owner, index, chunk, content, seen, *watched in sources:
+            known = Vouched(unescape(content), seen, Watched(*watched))
+            self._sources[owner, index, chunk] = known
         self._taken = dict(taken)
 
     def load_barred(self, rows: Rows) -> None:

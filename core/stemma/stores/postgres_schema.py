@@ -162,8 +162,12 @@ _STEPS = (
     """ALTER TABLE meta ADD CONSTRAINT numbers_agree CHECK (
         0 <= epoch AND 0 <= recalled AND 0 <= forgotten
         AND greatest(epoch, recalled, forgotten) <= sequence)""",
-    # To version 3: a judgement says which question it is about, and what the policies have learnt.
+    # To version 3: which question a judgement is about, how often a source was looked at and found
+    # changed, and what the policies have learnt.
     """ALTER TABLE judgements ADD COLUMN question text COLLATE "C" NOT NULL DEFAULT '';
+    ALTER TABLE sources
+        ADD first double precision NOT NULL DEFAULT 0, ADD last double precision NOT NULL DEFAULT 0,
+        ADD checks bigint NOT NULL DEFAULT 0, ADD changes bigint NOT NULL DEFAULT 0;
     CREATE TABLE lessons (
         number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
         tenant text COLLATE "C" NOT NULL, node text COLLATE "C" NOT NULL,

@@ -5,6 +5,7 @@ A store lends its open transaction as `Pages`; the functions decide and write th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
@@ -12,6 +13,7 @@ from typing import NamedTuple, Protocol
 from stemma.codec import MAX_PAYLOAD
 from stemma.entry import QUARANTINED, Entry, Lineage, SourceEdge, Vector, arrivals
 from stemma.outcome import Stored
+from stemma.policies.changes import Watched
 from stemma.selector import Selector
 from stemma.stores.findings import computed_again, doubted, found
 from stemma.stores.protocol import Judgement, Put
@@ -48,10 +50,17 @@ class State:
 
 
 class Vouched(NamedTuple):
-    """What an index last said of a chunk: its content hash, and the sequence when it was read."""
+    """What an index said of a chunk.
+
+    Args:
+        content: The content hash that it last vouched for.
+        seen: The sequence when that was read.
+        watched: What its readings so far tell of how often it changes.
+    """
 
     content: str
     seen: int
+    watched: Watched = Watched()
 
 
 class Pages(Protocol):
@@ -124,10 +133,11 @@ def admit(put: Put, pages: Pages) -> Stored:
         parents.append(parent)
     state = pages.state
     state.sequence += 1
-    proven = _proven(put.entry, parents)
-    judged = _replace(put, proven, pages)
     lineage = _owned(put.lineage, put.entry.tenant)
     current = _vouch(put, lineage, pages)
+    aged = _aged(put.entry, lineage, pages)
+    proven = _proven(aged, parents)
+    judged = _replace(aged, proven, pages, audit=put.replaces is None)
     entry = replace(
         judged,
         sequence=state.sequence,
@@ -138,16 +148,14 @@ def admit(put: Put, pages: Pages) -> Stored:
     return Stored(entry=entry)
 
 
-def _replace(put: Put, proven: float | None, pages: Pages) -> Entry:
+def _replace(entry: Entry, proven: float | None, pages: Pages, *, audit: bool) -> Entry:
     """What it means that an entry takes the place of a former one; gives it with its judgements.
 
     Proofs of what was built on the former one are void, unless the value is equal and stands for
     as long, under the same verdict.
     """
-    entry = put.entry
     value = pages.value(entry.id)
     former = pages.entry(entry.id) if value == entry.value else None
-    audit = put.replaces is None
     judged = computed_again(entry, former, pages.barred(entry.id), audit=audit)
     stands = (
         former is not None
@@ -292,9 +300,30 @@ def _vouch(put: Put, lineage: Lineage, pages: Pages) -> bool:
                 current = False
                 continue
             pages.state.epoch = pages.state.sequence
-        if known is None or known.content != source.content or seen > known.seen:
-            pages.vouch(*where, Vouched(source.content, seen))
+        changed = known is not None and known.content != source.content
+        if known is None or changed or seen > known.seen:
+            watched = (Watched() if known is None else known.watched).again(
+                put.entry.made, changed=changed
+            )
+            pages.vouch(*where, Vouched(source.content, seen, watched))
     return current
+
+
+def _aged(entry: Entry, lineage: Lineage, pages: Pages) -> Entry:
+    """The entry with its life bounded by how often its sources change, where that counts."""
+    walk = entry.walk
+    if walk is None or walk.aging is None:
+        return entry
+    sources = {edge.source for edge in lineage.sources if edge.source.index}
+    known = [pages.vouched(one.owner, one.index, one.chunk) for one in sources]
+    rates = [one.watched.rate(walk.aging.prior) for one in known if one is not None]
+    if not rates:
+        return entry
+    aging = replace(walk.aging, change_rate=math.fsum(rates))
+    life = aging.life(entry.id)
+    ends = (entry.expires, None if life is None else entry.made + life)
+    end = min((one for one in ends if one is not None), default=None)
+    return replace(entry, expires=end, walk=replace(walk, aging=aging))
 
 
 def _epoch(parents: list[Entry], pages: Pages) -> int:

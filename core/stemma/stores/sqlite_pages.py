@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from stemma.entry import Entry, Lineage, Vector
+from stemma.policies.changes import Watched
 from stemma.selector import Selector
 from stemma.stores.journal_rows import BARRED
 from stemma.stores.protocol import Put
@@ -175,17 +176,18 @@ class SqlitePages:
     def vouched(self, owner: str, index: str, chunk: str) -> Vouched | None:
         """What an index last said of a chunk."""
         row = self._cursor.execute(
-            'SELECT content, seen FROM sources WHERE owner = ? AND "index" = ? AND chunk = ?',
+            """SELECT content, seen, first, last, checks, changes FROM sources
+            WHERE owner = ? AND "index" = ? AND chunk = ?""",
             (escape(owner), escape(index), escape(chunk)),
         ).fetchone()
-        return None if row is None else Vouched(unescape(row[0]), row[1])
+        return None if row is None else Vouched(unescape(row[0]), row[1], Watched(*row[2:]))
 
     def vouch(self, owner: str, index: str, chunk: str, vouched: Vouched) -> None:
         """Enter what an index says of a chunk."""
         texts = (owner, index, chunk, vouched.content)
         self._cursor.execute(
-            "INSERT OR REPLACE INTO sources VALUES (?, ?, ?, ?, ?)",
-            (*map(escape, texts), vouched.seen),
+            "INSERT OR REPLACE INTO sources VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (*map(escape, texts), vouched.seen, *vouched.watched),
         )
 
     def store(self, entry: Entry, lineage: Lineage, vector: Vector | None) -> None:

@@ -42,9 +42,20 @@ _LESSONS = (
     "CREATE INDEX lessons_by_tenant ON lessons (tenant, node, number)",
 )
 
+_WATCHED = (
+    "first REAL NOT NULL DEFAULT 0",
+    "last REAL NOT NULL DEFAULT 0",
+    "checks INTEGER NOT NULL DEFAULT 0",
+    "changes INTEGER NOT NULL DEFAULT 0",
+)
+
 STEPS: Mapping[int, Sequence[str]] = {
     1: ("ALTER TABLE meta ADD COLUMN began INTEGER NOT NULL DEFAULT 0", *_RECALLS_BY),
-    2: ("ALTER TABLE judgements ADD COLUMN question TEXT NOT NULL DEFAULT ''", *_LESSONS),
+    2: (
+        "ALTER TABLE judgements ADD COLUMN question TEXT NOT NULL DEFAULT ''",
+        *(f"ALTER TABLE sources ADD COLUMN {column}" for column in _WATCHED),
+        *_LESSONS,
+    ),
 }
 """What makes of a version the next one."""
 
@@ -102,12 +113,13 @@ _TABLES = (
     """CREATE TABLE source_edges (
         element TEXT NOT NULL, child TEXT NOT NULL, PRIMARY KEY (element, child)
     ) WITHOUT ROWID""",
-    """CREATE TABLE sources (
+    f"""CREATE TABLE sources (
         owner TEXT NOT NULL,
         "index" TEXT NOT NULL,
         chunk TEXT NOT NULL,
         content TEXT NOT NULL,
         seen INTEGER NOT NULL,
+        {", ".join(_WATCHED)},
         PRIMARY KEY (owner, "index", chunk)
     ) WITHOUT ROWID""",
     """CREATE TABLE labels (

@@ -7,7 +7,8 @@ from dataclasses import astuple, fields
 from typing import Any
 
 from stemma.lineage.paths import Passed, Step
-from stemma.policies.life import Aging, Prior
+from stemma.policies.changes import Prior
+from stemma.policies.life import Aging
 from stemma.stores.text import escape, unescape
 from stemma.walk import Intent, Walk
 

@@ -31,6 +31,7 @@ from stemma.testing.store_judgements import JudgementPromises
 from stemma.testing.store_lessons import LessonPromises, lesson
 from stemma.testing.store_lineage import LineagePromises
 from stemma.testing.store_recalls import RecallPromises
+from stemma.testing.store_watching import WatchingPromises
 
 __all__ = ["PersistentStoreConformance", "StoreConformance"]
 
@@ -43,6 +44,7 @@ class StoreConformance(
     ArrivalPromises,
     FollowingPromises,
     LessonPromises,
+    WatchingPromises,
 ):
     """Every promise of `stemma.stores.protocol.Store`, as tests.
 

@@ -6,7 +6,7 @@ import math
 import statistics
 from collections.abc import Sequence
 
-from evals.quality.replay import Outcome, Replayed
+from stemma.replays.replay import Outcome, Replayed
 
 __all__ = ["Interval", "over_orders", "tally"]
 

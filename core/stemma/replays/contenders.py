@@ -6,13 +6,13 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from evals.quality.replay import Comparer, gold, replay
-from evals.quality.tally import Interval, over_orders, tally
-from evals.quality.texts import Request
 from stemma.entry import Vector
 from stemma.policies.strict import StrictPolicy
 from stemma.policies.threshold import Policy, ThresholdPolicy
 from stemma.policies.verified import VerifiedPolicy
+from stemma.replays.log import Request
+from stemma.replays.replay import Comparer, gold, replay
+from stemma.replays.tally import Interval, over_orders, tally
 
 __all__ = ["Contender", "exact", "orders", "put", "static", "strict", "verified"]
 
@@ -57,7 +57,7 @@ def orders(requests: Sequence[Request], number: int, seed: int) -> list[list[Req
     found = [list(requests)]
     for one in range(1, number):
         found.append(list(requests))
-        random.Random(seed * 1_000 + one).shuffle(found[-1])
+        random.Random(seed * 1_000 + one).shuffle(found[-1])  # noqa: S311 - no secret
     return found
 
 
