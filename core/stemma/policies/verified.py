@@ -52,7 +52,10 @@ class VerifiedPolicy:
     Args:
         max_error: The share, 0 to 0.5. 0 serves nothing by meaning.
         embedder: The revision of the embedder whose similarities are decided on.
-        verifier: What compares the texts; by default the one whose weights come with the package.
+        weights: A record of the verifier's weights and those of `stemma.policies.standing`, as
+            `python -m evals.fit_verifier --out FILE` writes it; by default the one that comes with
+            the package.
+        verifier: What compares the texts, instead of the one that those weights describe.
         audits: The share of would-be hits that is computed afresh in the long run, above 0; at
             first it is higher, see `audit_share` in
             `stemma.policies.budget`.
@@ -71,6 +74,7 @@ class VerifiedPolicy:
         max_error: float = 0.02,
         *,
         embedder: str = "",
+        weights: Mapping[str, Any] | None = None,
         verifier: Verifier | None = None,
         audits: float = 0.05,
         seed: int | None = None,
@@ -79,7 +83,7 @@ class VerifiedPolicy:
         if share("audits", audits) == 0:
             raise UsageError("audits must be above 0: without any, nothing bounds the error")
         self.embedder = embedder
-        record = shipped()
+        record = shipped() if weights is None else weights
         self._verifier = FeatureVerifier.read(record) if verifier is None else verifier
         self._evidence = Evidence(
             prior=record["standing"],
