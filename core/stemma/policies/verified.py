@@ -56,9 +56,9 @@ class VerifiedPolicy:
             `python -m evals.fit_verifier --out FILE` writes it; by default the one that comes with
             the package.
         verifier: What compares the texts, instead of the one that those weights describe.
-        audits: The share of would-be hits that is computed afresh in the long run, above 0; at
-            first it is higher, see `audit_share` in
-            `stemma.policies.budget`.
+        audits: The share of would-be hits that is computed afresh where they are as doubtful as
+            `max_error` allows on average, above 0; of surer ones fewer are, of others more, see
+            `audit_share` in `stemma.policies.budget`.
         seed: Of the choice of audits; by default another one each time.
 
     Raises:
@@ -112,7 +112,7 @@ class VerifiedPolicy:
         best = open_[0]
         if not evidence.allows(best.known, best.score):
             return self._declined(ranked[0], stood[0], best)
-        audited = evidence.audits(best.known)
+        audited = evidence.audits(best.score)
         if self._random.random() < audited:
             trial = Trial(candidate=best.candidate.id, known=best.known, weight=1.0 / audited)
             return _refused(best.candidate, "audit", "", trial)
