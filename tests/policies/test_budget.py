@@ -27,7 +27,7 @@ def spent(judged, bar):
     above = [(max(SUREST, doubt), w, bad) for doubt, w, bad in above]
     found = 1 + sum(bad for _, _, bad in above)
     expected = 1 + sum(doubt for doubt, _, _ in above)
-    return (found + 2 * math.sqrt(found)) / expected * sum(doubt * w for doubt, w, _ in above)
+    return (found + math.sqrt(found)) / expected * sum(doubt * w for doubt, w, _ in above) + 2
 
 
 def lowest(judged, **what):
@@ -53,6 +53,7 @@ def test_nothing_is_served_before_the_budget_holds_what_a_first_hit_may_cost():
     assert lowest(sure, requests=enough - 2, bound=0.02) == math.inf
     assert lowest(sure, requests=enough, bound=0.02) == 9.0
     assert lowest(sure, requests=10**6, bound=0.0) == math.inf
+    assert lowest(sure, requests=98, bound=0.02) == math.inf, "not even two wrong hits"
     none = np.empty(0)
     assert lowest_bar(none, none, none, none, requests=10**6, bound=0.5) == math.inf
 

@@ -27,9 +27,12 @@ _MOST = 0.25
 _BELIEVED = 1.0
 """So many wrong ones are taken to be found, and expected, before any: the scores are right."""
 
+_UNTOLD = 2.0
+"""So many wrong hits the budget must hold beside: those made before a judgement tells of them."""
+
 _FARTHEST = 30.0
-_DEVIATIONS = 2.0
-"""By how many the number of those found wrong may be too low."""
+_DEVIATIONS = 1.0
+"""By how many the number of those found wrong is taken to be too low."""
 
 
 def doubts(scores: Floats) -> Floats:
@@ -74,7 +77,7 @@ def lowest_bar(
     spent = (found + _DEVIATIONS * np.sqrt(found)) / expected * np.cumsum((weights * doubt)[order])
     ranked = scores[order]
     among = np.append(ranked[1:] == ranked[:-1], False)  # a bar is over or under all of a score
-    over = (spent > bound * (requests + 1)) & ~among
+    over = (spent + _UNTOLD > bound * (requests + 1)) & ~among
     if not over.any():
         return float(ranked[-1])
     first = float(ranked[int(np.argmax(over))])
