@@ -16,7 +16,16 @@ from pathlib import Path
 from evals.rag.texts import rows
 from stemma.replays.log import Request
 
-__all__ = ["PAIRS", "STREAMS", "Pair", "contrasts", "pairs", "seen", "stream"]
+__all__ = [
+    "PAIRS",
+    "STREAMS",
+    "Pair",
+    "asked_in_turn",
+    "contrasts",
+    "pairs",
+    "seen",
+    "stream",
+]
 
 STREAMS = ("zipf", "banking77", "clinc150")
 PAIRS = ("hard_negatives en", "hard_negatives zh", "tool_args", "gptcache", "own")
@@ -69,7 +78,7 @@ def stream(name: str, *, pooled: bool = True) -> list[Request]:
 
 
 def pairs(name: str) -> list[Pair]:
-    """The pairs of one set of `PAIRS`."""
+    """The pairs of one set of `PAIRS`, or of `faq_zh`."""
     if name == "own":
         return [
             Pair(one=row["a"], other=row["b"], same=same, part=row["a"])
@@ -77,7 +86,7 @@ def pairs(name: str) -> list[Pair]:
             for row in _lines(_TESTS / f"{file}.jsonl")
         ]
     folder, _, language = name.partition(" ")
-    folder = folder if language else f"pairs_{folder}"
+    folder = folder if language or folder == "faq_zh" else f"pairs_{folder}"
     return [
         Pair(
             one=row["a"],
@@ -89,6 +98,25 @@ def pairs(name: str) -> list[Pair]:
         for row in rows(folder, "pairs.jsonl")
         if language in {"", row["lang"]}
     ]
+
+
+def asked_in_turn(name: str) -> list[Request]:
+    """A set of pairs as a stream: what is stored, then what is asked; each text once.
+
+    Args:
+        name: `faq_zh`: its utterances, by intent; else a set of `PAIRS`, in which a text that has
+            the same answer as the one stored is of its group, and any other of its own.
+    """
+    if name == "faq_zh":
+        return [
+            Request(text=row["text"], group=row["intent"])
+            for row in rows("faq_zh", "utterances.jsonl")
+        ]
+    groups: dict[str, str] = {}
+    for pair in pairs(name):
+        group = groups.setdefault(pair.one, pair.one)
+        groups.setdefault(pair.other, group if pair.same else pair.other)
+    return [Request(text=text, group=group) for text, group in groups.items()]
 
 
 def contrasts() -> list[Pair]:

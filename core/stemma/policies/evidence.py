@@ -12,7 +12,7 @@ import numpy as np
 
 from stemma import forking
 from stemma.errors import UsageError
-from stemma.policies.budget import audit_share, lowest_bar
+from stemma.policies.budget import audit_share, doubts, lowest_bar
 from stemma.policies.learning import Judgement
 from stemma.policies.logistic import Floats, fit
 from stemma.policies.shares import at_least
@@ -30,7 +30,6 @@ _REBAR = 25
 """After so many the bar is set again; at once where one above it was wrong."""
 
 _RIDGE = 5.0
-_MOST_AUDITS = 0.25
 _DOUBTFUL = 0.1
 """The warm start ends once so many are wrong that twice the bound makes that rarer than this."""
 
@@ -47,7 +46,7 @@ class Evidence:
     Args:
         prior: The weights of `KNOWN` before anything was judged.
         bound: The allowed share of wrong hits among the requests.
-        audits: The share of would-be hits that is audited in the long run.
+        audits: The share of would-be hits that is audited where they are as doubtful as the bound.
         warm: Whether what is near and clear of guards is served until judgements contradict.
 
     Raises:
@@ -70,16 +69,9 @@ class Evidence:
     def __len__(self) -> int:
         return self._number
 
-    def audits(self, row: Sequence[float] | None = None) -> float:
-        """The share of would-be hits that is to be computed afresh just now, 0 to 1.
-
-        Args:
-            row: What is known of the candidate; what is clear is audited as in the long run.
-        """
-        if row is not None and self._warm and row[_CLEAR]:
-            return self._audits
-        most = max(self._audits, _MOST_AUDITS)
-        return audit_share(self._bound, self._requests, least=self._audits, most=most)
+    def audits(self, score: float) -> float:
+        """The share of would-be hits of this score that is to be computed afresh, above 0."""
+        return audit_share(score, self._bound, usual=self._audits)
 
     def count(self) -> int:
         """One more request has reached the decision; gives how many have."""
@@ -204,20 +196,18 @@ class Evidence:
 
     def _set_bar(self) -> None:
         judged = self._judged[: self._number]
-        if not len(judged):
-            self._bar = math.inf
-            return
         before = int(judged[0, _AT]) if self._since > self._number else 0
         scores: Floats = judged[:, : len(KNOWN)] @ np.array(self._weights)
+        doubt = doubts(scores)
         if self._warm:  # what is served whatever the bar has its part of the budget first
             scores[judged[:, _CLEAR] > 0] = _SERVED
         self._bar = lowest_bar(
             scores,
+            doubt,
             judged[:, _WEIGHT],
             judged[:, _WRONG],
             requests=self._requests - before,
             bound=self._bound,
-            heaviest=1.0 / self.audits(),
         )
 
 

@@ -52,10 +52,13 @@ class VerifiedPolicy:
     Args:
         max_error: The share, 0 to 0.5. 0 serves nothing by meaning.
         embedder: The revision of the embedder whose similarities are decided on.
-        verifier: What compares the texts; by default the one whose weights come with the package.
-        audits: The share of would-be hits that is computed afresh in the long run, above 0; at
-            first it is higher, see `audit_share` in
-            `stemma.policies.budget`.
+        weights: A record of the verifier's weights and those of `stemma.policies.standing`, as
+            `python -m evals.fit_verifier --out FILE` writes it; by default the one that comes with
+            the package.
+        verifier: What compares the texts, instead of the one that those weights describe.
+        audits: The share of would-be hits that is computed afresh where they are as doubtful as
+            `max_error` allows on average, above 0; of surer ones fewer are, of others more, see
+            `audit_share` in `stemma.policies.budget`.
         seed: Of the choice of audits, which follows from it, from the two texts and from how many
             requests came before: whoever runs the same again sees the same.
         prior: The weights of what is known of a candidate (`stemma.policies.standing.KNOWN`) before
@@ -74,6 +77,7 @@ class VerifiedPolicy:
         max_error: float = 0.02,
         *,
         embedder: str = "",
+        weights: Mapping[str, Any] | None = None,
         verifier: Verifier | None = None,
         audits: float = 0.05,
         seed: int = 0,
@@ -83,7 +87,7 @@ class VerifiedPolicy:
         if share("audits", audits) == 0:
             raise UsageError("audits must be above 0: without any, nothing bounds the error")
         self.embedder = embedder
-        record = shipped()
+        record = shipped() if weights is None else weights
         self._verifier = FeatureVerifier.read(record) if verifier is None else verifier
         self._evidence = Evidence(
             prior=record["standing"] if prior is None else prior,
@@ -94,6 +98,7 @@ class VerifiedPolicy:
         self._seed = seed
         self._settings: dict[str, Any] = {
             "embedder": embedder,
+            "weights": weights,
             "verifier": self._verifier,
             "audits": float(audits),
             "seed": seed,
@@ -119,7 +124,7 @@ class VerifiedPolicy:
         best = open_[0]
         if not evidence.allows(best.known, best.score):
             return self._declined(ranked[0], stood[0], best)
-        audited = evidence.audits(best.known)
+        audited = evidence.audits(best.score)
         if drawn(f"{self._seed} {number} {asked} {best.candidate.focus}") < audited:
             trial = Trial(
                 candidate=best.candidate.id, known=best.known, weight=1.0 / audited, audit=True

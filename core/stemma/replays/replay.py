@@ -17,7 +17,7 @@ from stemma.policies.learning import Judgement, Learns
 from stemma.policies.threshold import Candidate, Policy
 from stemma.replays.log import Request
 
-__all__ = ["Comparer", "Outcome", "Replayed", "gold", "replay"]
+__all__ = ["Comparer", "Outcome", "Replayed", "after", "gold", "replay"]
 
 Comparer = Callable[[str, str], bool]
 """Whether the answers of two groups are the same."""
@@ -41,12 +41,14 @@ class Replayed:
     Args:
         outcomes: Of each request, in order.
         reusable: Of each request, whether its answer had been given before.
+        reworded: Whether it had been given, but not to this very text.
         entries: How many were stored for meaning.
         microseconds: Of each semantic decision.
     """
 
     outcomes: Sequence[Outcome] = field(repr=False)
     reusable: Sequence[bool] = field(repr=False)
+    reworded: Sequence[bool] = field(repr=False)
     entries: int
     microseconds: Sequence[float] = field(repr=False)
 
@@ -157,16 +159,39 @@ def replay(
             as published for vCache.
     """
     cache = _Replay(len(requests), at, policy, same, sparse)
-    given: set[str] = set()
-    outcomes: list[Outcome] = []
-    reusable: list[bool] = []
-    for request in requests:
-        reusable.append(request.group in given)
-        given.add(request.group)
-        outcomes.append(cache.ask(request))
+    outcomes = [cache.ask(request) for request in requests]
+    entries = len(cache.exact if policy is None else cache.stored.requests)
+    return after(requests, outcomes, entries=entries, microseconds=cache.taken)
+
+
+def after(
+    requests: Sequence[Request],
+    outcomes: Sequence[Outcome],
+    *,
+    entries: int,
+    microseconds: Sequence[float],
+) -> Replayed:
+    """What became of a stream, beside what could have been reused of it.
+
+    Args:
+        requests: In the order in which they were put.
+        outcomes: Of each.
+        entries: How many were stored for meaning.
+        microseconds: Of each semantic decision.
+    """
+    given: set[tuple[str, str]] = set()
+    asked: set[tuple[str, str, str]] = set()
+    reusable, reworded = [], []
+    for one in requests:
+        answer, text = (one.tenant, one.group), (one.tenant, one.group, one.text)
+        reusable.append(answer in given)
+        reworded.append(answer in given and text not in asked)
+        given.add(answer)
+        asked.add(text)
     return Replayed(
         outcomes=outcomes,
         reusable=reusable,
-        entries=len(cache.exact if policy is None else cache.stored.requests),
-        microseconds=cache.taken,
+        reworded=reworded,
+        entries=entries,
+        microseconds=microseconds,
     )
