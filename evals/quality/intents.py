@@ -6,6 +6,8 @@ of which one in twenty judgements is wrong.
 
 from __future__ import annotations
 
+import random
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +17,17 @@ from evals.quality.vectors import vectors
 from evals.quality.weights import held_out, shipped_weights
 from stemma.embedders import LocalEmbedder
 from stemma.replays.contenders import (
+    THRESHOLDS,
+    Contender,
+    exact,
+    nothing,
     orders,
     put,
+    static,
     strict,
     verified,
 )
+from stemma.replays.replay import Comparer
 from stemma.replays.tally import Interval, beside
 
 __all__ = ["noisy", "run"]
