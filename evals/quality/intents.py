@@ -14,6 +14,7 @@ from evals.measuring import Figure, Measured, scaled
 from evals.quality.texts import seen, stream
 from evals.quality.vectors import vectors
 from stemma.embedders import LocalEmbedder
+from stemma.replays.alignments import Alignments
 from stemma.replays.contenders import orders, put, strict, verified
 from stemma.replays.replay import Comparer
 
@@ -33,6 +34,7 @@ NOISY = 1.5
 def run(*, size: float, seed: int, folder: Path) -> Measured:  # noqa: ARG001
     """Both streams, in shuffled orders."""
     embedder = LocalEmbedder()
+    aligned = Alignments(embedder)
     told: dict[str, Any] = {}
     figures: list[Figure] = []
     for name, floors in FLOORS.items():
@@ -43,7 +45,7 @@ def run(*, size: float, seed: int, folder: Path) -> Measured:  # noqa: ARG001
         unseen = [[one for one in order if seen(one.group) == 1] for order in streams]
         told[name] = {}
         for bound, floor, times in zip(BOUNDS, floors, TIMES_STRICT, strict=True):
-            ours = verified(bound, embedder.revision)
+            ours = verified(bound, embedder.revision, aligned=aligned)
             found = {
                 "verified": put(ours, streams, at),
                 "noisy": put(ours, streams, at, comparer=lambda order: noisy(NOISE, order)),

@@ -16,7 +16,7 @@ from pathlib import Path
 from evals.rag.texts import rows
 from stemma.replays.log import Request
 
-__all__ = ["PAIRS", "STREAMS", "Pair", "contrasts", "pairs", "seen", "stream"]
+__all__ = ["PAIRS", "STREAMS", "Pair", "contrasts", "graded", "pairs", "seen", "stream"]
 
 STREAMS = ("zipf", "banking77", "clinc150")
 PAIRS = ("hard_negatives en", "hard_negatives zh", "tool_args", "gptcache", "own")
@@ -97,6 +97,19 @@ def contrasts() -> list[Pair]:
         Pair(one=row["a"], other=row["b"], same=False, part=row["a"], kind=row["lang"])
         for row in _lines(Path(__file__).with_name("contrasts.jsonl"))
     ]
+
+
+def graded() -> list[Pair]:
+    """Sentences that people found to say the same, or not (STS): what lies between is left out."""
+    return [
+        Pair(one=row["a"], other=row["b"], same=row["score"] >= ALIKE, part=row["a"], kind="graded")
+        for row in rows("sts_benchmark", "pairs.jsonl")
+        if not UNLIKE < row["score"] < ALIKE
+    ]
+
+
+UNLIKE, ALIKE = 3.2, 4.4
+"""Of 5: up to the first, two sentences say something else; from the second on, the same."""
 
 
 def _lines(file: Path) -> Sequence[dict[str, str]]:

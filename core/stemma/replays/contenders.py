@@ -10,6 +10,7 @@ from stemma.entry import Vector
 from stemma.policies.strict import StrictPolicy
 from stemma.policies.threshold import Policy, ThresholdPolicy
 from stemma.policies.verified import VerifiedPolicy
+from stemma.replays.alignments import Alignments
 from stemma.replays.log import Request
 from stemma.replays.replay import Comparer, gold, replay
 from stemma.replays.tally import Interval, over_orders, tally
@@ -24,10 +25,12 @@ class Contender:
     Args:
         make: Gives a fresh one for a seed; `None` for exact hits only.
         sparse: Whether it leaves out fresh answers that agree with their neighbour's.
+        aligned: What aligns texts for it.
     """
 
     make: Callable[[int], Policy | None]
     sparse: bool = False
+    aligned: Alignments | None = None
 
 
 def exact() -> Contender:
@@ -47,9 +50,10 @@ def strict(bound: float, embedder: str) -> Contender:
     )
 
 
-def verified(bound: float, embedder: str) -> Contender:
-    """The policy that learns."""
-    return Contender(make=lambda seed: VerifiedPolicy(bound, embedder=embedder, seed=seed))
+def verified(bound: float, embedder: str, *, aligned: Alignments | None = None) -> Contender:
+    """The policy that learns; with token vectors, as by default, where something aligns them."""
+    make = VerifiedPolicy if aligned is None else VerifiedPolicy.aligning
+    return Contender(make=lambda seed: make(bound, embedder=embedder, seed=seed), aligned=aligned)
 
 
 def orders(requests: Sequence[Request], number: int, seed: int) -> list[list[Request]]:
@@ -85,6 +89,7 @@ def put(
                     contender.make(number),
                     same=comparer(number),
                     sparse=contender.sparse,
+                    aligned=contender.aligned,
                 )
             )
             for number, requests in enumerate(streams)
