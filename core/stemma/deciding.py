@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
-from stemma.effects import Ask, Steps
-from stemma.embedders.protocol import Matrix, TokenEmbedder
-from stemma.embedders.token_memory import TokenMemory
+from stemma.aligning import Aligning
+from stemma.effects import Steps
 from stemma.entry import Entry
-from stemma.errors import UsageError
+from stemma.hearing import Pair
 from stemma.outcome import Miss
 from stemma.parts import Parts
 from stemma.policies.learning import Trial
 from stemma.policies.threshold import Accepted, Candidate, Decision
 from stemma.query import Query
 
-__all__ = ["MEMORY", "Deciding", "audited"]
-
-MEMORY = 16 * 1024 * 1024
-"""Bytes of projected token vectors that are kept: about 5,000 questions of 16 tokens."""
+__all__ = ["Deciding", "audited"]
 
 
 class Deciding:
@@ -32,13 +27,10 @@ class Deciding:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._tokens = TokenMemory(MEMORY)
+        self._aligning = Aligning(parts)
 
     def decide(self, query: Query, near: Sequence[tuple[Entry, float]]) -> Steps[Decision]:
         """What may be served of some entries, or why nothing may.
-
-        Where it depends on how texts align, token by token, and the policy says of which, they are
-        aligned: one run of the model for those of them, and the question, that are not remembered.
 
         Args:
             query: The question.
@@ -47,15 +39,17 @@ class Deciding:
         Raises:
             UsageError: The policy asks for what this embedder's tokens cannot tell.
         """
+        asked = str(query.request.focus)
         candidates = [
             Candidate(one.id, str(one.focus), similarity, one.answer) for one, similarity in near
         ]
-        asked = str(query.request.focus)
         decision = yield from self._decided(query, asked, candidates)
         while decision.look:
-            candidates = yield from self._aligned(asked, candidates, decision.look)
+            candidates = yield from self._aligning.aligned(asked, candidates, decision.look)
             decision = yield from self._decided(query, asked, candidates)
-        return decision
+        if query.policy is not None:
+            return decision
+        return (yield from self._judged(query, near, decision))
 
     def _decided(
         self, query: Query, asked: str, candidates: Sequence[Candidate]
@@ -65,36 +59,28 @@ class Deciding:
             return query.policy.decide(asked, candidates)
         return (yield from self._parts.policies.decide(scope.tenant, scope.node, asked, candidates))
 
-    def _aligned(
-        self, asked: str, candidates: Sequence[Candidate], look: Collection[str]
-    ) -> Steps[list[Candidate]]:
-        """The candidates, those that are to be looked at with `aligned`."""
-        from stemma.policies.alignment import shipped  # noqa: PLC0415 - only where it is needed
-
-        aligner, embedder = shipped(), self._parts.embedder
-        tokens: Any = embedder
-        looked = {one.id for one in candidates if one.id in look and one.aligned is None}
-        fit = embedder is not None and embedder.revision == aligner.embedder
-        if not fit or not isinstance(tokens, TokenEmbedder):
-            raise UsageError(
-                "the policy's verifier aligns token vectors, and was made for another embedder"
-            )
-        if not looked:
-            raise UsageError("the policy asks for candidates that it was told of, or not given")
-        texts = {asked, *(one.focus for one in candidates if one.id in looked)}
-        known = self._tokens.get(texts)
-        missing = sorted(texts - known.keys())
-        if missing:
-            found: Iterable[Matrix] = yield Ask(tokens, "embed_tokens", (missing,))
-            fresh = dict(zip(missing, map(aligner.projected, found), strict=True))
-            self._tokens.add(fresh)
-            known |= fresh
-        return [
-            replace(one, aligned=aligner.align(known[asked], known[one.focus]))
-            if one.id in looked
-            else one
-            for one in candidates
-        ]
+    def _judged(
+        self, query: Query, near: Sequence[tuple[Entry, float]], decision: Decision
+    ) -> Steps[Decision]:
+        """The decision, after a judge was asked of a candidate in the grey band."""
+        hearing, grey, trial = self._parts.hearing, decision.grey, decision.trial
+        band = hearing.band
+        if band is None or grey is None or grey.probability < band.low or not hearing.trusted:
+            return decision
+        if band.when == "after":
+            return decision if trial is None else replace(decision, trial=replace(trial, grey=True))
+        stored = next(entry for entry, _ in near if entry.id == grey.id)
+        pair = Pair("questions", str(query.request.focus), str(stored.focus))
+        if not (yield from hearing.before(query.scope, pair, stored)):
+            return replace(decision, detail=f"{decision.detail}; {band.by} did not say yes")
+        if trial is not None and hearing.audits():
+            audited = replace(trial, approved=True)
+            return replace(decision, reason="audit", detail=f"{band.by} said yes", trial=audited)
+        if trial is not None:
+            yield from hearing.learn(query.scope, trial, stored, right=True, by=band.by)
+        why = f"similarity {grey.similarity:.3f}, and {band.by} says that it asks for the same"
+        accepted = (replace(grey, why=why),)
+        return replace(decision, accepted=accepted, reason="", detail="", trial=None)
 
 
 def audited(accepted: Accepted) -> Miss:

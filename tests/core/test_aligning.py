@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import stemma
-from stemma.deciding import MEMORY
+from stemma.aligning import MEMORY
 from stemma.embedders.token_memory import TokenMemory
 from stemma.errors import EmbedderError, UsageError
 from stemma.opening import policy_of

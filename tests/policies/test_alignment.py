@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stemma.errors import UsageError
-from stemma.policies.aligned import AlignedVerifier, Aligning, alignable, misaligned
+from stemma.policies.aligned import AlignedVerifier, Aligns, alignable, misaligned
 from stemma.policies.alignment import SHAPES, Aligner
 from stemma.policies.features import FEATURES
 from stemma.policies.threshold import Candidate
@@ -175,7 +175,7 @@ def test_the_policy_asks_for_what_its_decision_depends_on_and_is_asked_again():
     ]
     learning = policy()
     first = learning.decide(ASKED, near)
-    assert isinstance(VERIFIER, Aligning)
+    assert isinstance(VERIFIER, Aligns)
     assert (first.accepted, first.reason, first.trial) == ((), "", None)
     assert "same" in first.look
     for log_odds, served in ((6.0, True), (-6.0, False)):

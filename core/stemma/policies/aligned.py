@@ -15,11 +15,11 @@ from stemma.policies.symbols import symbols
 from stemma.policies.threshold import Candidate
 from stemma.policies.verifier import FeatureVerifier, Verified
 
-__all__ = ["AlignedVerifier", "Aligning", "alignable", "misaligned"]
+__all__ = ["AlignedVerifier", "Aligns", "alignable", "misaligned"]
 
 
 @runtime_checkable
-class Aligning(Protocol):
+class Aligns(Protocol):
     """What a verifier has as well that scores a candidate lower once its tokens were aligned."""
 
     def wants(self, asked: str, candidate: Candidate) -> bool:
@@ -85,7 +85,7 @@ class AlignedVerifier:
         return max(self.plain.ceiling(similarity), self.features.ceiling(similarity))
 
     def wants(self, asked: str, candidate: Candidate) -> bool:
-        """See `Aligning.wants`."""
+        """See `Aligns.wants`."""
         return candidate.aligned is None and alignable(asked, candidate.focus)
 
     def verify(self, asked: str, candidate: Candidate) -> Verified:

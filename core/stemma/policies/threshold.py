@@ -81,6 +81,8 @@ class Decision:
         similarity: Its similarity, −1 to 1.
         detail: More words on the reason, without any of the texts' words.
         trial: What a fresh answer to this question will tell the policy of, where it learns.
+        grey: What could be served if a judge said that it may: no guard's certain objection stands,
+            but it is not likely enough to be right. It is the candidate of `trial`.
         look: Where it is not empty, nothing is decided yet: the ids of candidates without `aligned`
             on which it depends. The policy is asked again, with theirs filled in.
     """
@@ -91,6 +93,7 @@ class Decision:
     similarity: float | None = None
     detail: str = ""
     trial: Trial | None = field(default=None, repr=False)
+    grey: Accepted | None = None
     look: tuple[str, ...] = ()
 
 
