@@ -22,6 +22,7 @@ __all__ = [
     "Pair",
     "asked_in_turn",
     "contrasts",
+    "graded",
     "pairs",
     "seen",
     "stream",
@@ -125,6 +126,19 @@ def contrasts() -> list[Pair]:
         Pair(one=row["a"], other=row["b"], same=False, part=row["a"], kind=row["lang"])
         for row in _lines(Path(__file__).with_name("contrasts.jsonl"))
     ]
+
+
+def graded() -> list[Pair]:
+    """Sentences that people found to say the same, or not (STS): what lies between is left out."""
+    return [
+        Pair(one=row["a"], other=row["b"], same=row["score"] >= ALIKE, part=row["a"], kind="graded")
+        for row in rows("sts_benchmark", "pairs.jsonl")
+        if not UNLIKE < row["score"] < ALIKE
+    ]
+
+
+UNLIKE, ALIKE = 3.2, 4.4
+"""Of 5: up to the first, two sentences say something else; from the second on, the same."""
 
 
 def _lines(file: Path) -> Sequence[dict[str, str]]:

@@ -10,6 +10,7 @@ from stemma.entry import Vector
 from stemma.policies.strict import StrictPolicy
 from stemma.policies.threshold import Policy, ThresholdPolicy
 from stemma.policies.verified import VerifiedPolicy
+from stemma.replays.alignments import Alignments
 from stemma.replays.log import Request
 from stemma.replays.replay import Comparer, Outcome, Replayed, after, gold, replay
 from stemma.replays.tally import Interval, over_orders, tally
@@ -71,20 +72,43 @@ def strict(bound: float, embedder: str) -> Contender:
     return _decided(lambda seed: StrictPolicy(bound, embedder=embedder, seed=seed), sparse=True)
 
 
-def verified(bound: float, embedder: str, weights: Mapping[str, Any] | None = None) -> Contender:
-    """The policy that learns, with the weights that come with the package or with others."""
+def verified(
+    bound: float,
+    embedder: str,
+    weights: Mapping[str, Any] | None = None,
+    *,
+    aligned: Alignments | None = None,
+) -> Contender:
+    """The policy that learns, with the weights that come with the package or with others.
+
+    Args:
+        bound: The share of wrong hits that it allows.
+        embedder: The embedder's revision.
+        weights: See `VerifiedPolicy`; for that without token vectors.
+        aligned: What aligns texts for it; `None`: it goes without token vectors.
+    """
+    if aligned is not None:
+        return _decided(
+            lambda seed: VerifiedPolicy.aligning(bound, embedder=embedder, seed=seed),
+            aligned=aligned,
+        )
     return _decided(
         lambda seed: VerifiedPolicy(bound, embedder=embedder, weights=weights, seed=seed)
     )
 
 
-def _decided(make: Callable[[int], Policy | None], *, sparse: bool = False) -> Contender:
+def _decided(
+    make: Callable[[int], Policy | None],
+    *,
+    sparse: bool = False,
+    aligned: Alignments | None = None,
+) -> Contender:
     """A policy of ours, by what makes a fresh one for a seed."""
 
     def answer(
         requests: Sequence[Request], at: Mapping[str, Vector], *, seed: int, same: Comparer
     ) -> Replayed:
-        return replay(requests, at, make(seed), same=same, sparse=sparse)
+        return replay(requests, at, make(seed), same=same, sparse=sparse, aligned=aligned)
 
     return answer
 
