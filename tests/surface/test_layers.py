@@ -49,6 +49,7 @@ SUBMODULES = {
     "stemma.policies.confidence",
     "stemma.policies.focus",
     "stemma.rerankers",
+    "stemma.tools",
 }
 """The modules of the core besides `stemma` itself from which integrations may import."""
 
