@@ -56,8 +56,8 @@ def run(*, size: float, seed: int, folder: Path) -> Measured:  # noqa: ARG001
         "without": (lambda one: fit_verifier(one, at, revision), FeatureVerifier.read(record)),
     }
     told: dict[str, Any] = {
-        "weights": "each pair's are fitted to the parts of tools and sources it is not of; those of "
-        "the contrasts come with the package and saw none of them",
+        "weights": "each pair's are fitted to the parts of tools and sources it is not of; those "
+        "of the contrasts come with the package and saw none of them",
         "shipped": shipped_weights(),
     }
     figures: list[Figure] = []
