@@ -17,7 +17,7 @@ from typing import Any
 
 from evals.measuring import Figure, Measured, scaled
 from evals.peers import Peer, environment, started
-from evals.quality.texts import STREAMS, Request, stream
+from evals.quality.texts import STREAMS, stream
 from evals.quality.vectors import vectors
 from evals.quality.weights import shipped_weights
 from stemma.embedders import LocalEmbedder

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evals.fit_verifier import WEIGHTS, fit_standing, fit_verifier
-from evals.quality.texts import Pair, Request, pairs, seen, stream
+from evals.quality.texts import Pair, pairs, seen, stream
 from evals.quality.vectors import vectors
 from stemma.embedders import Embedder
 from stemma.policies.verifier import shipped
@@ -52,7 +52,7 @@ def held_out(name: str, embedder: Embedder, seed: int) -> dict[str, Any]:
         "embedder": embedder.revision,
         "constant": verifier.constant,
         "weights": dict(verifier.weights),
-        "standing": fit_standing(verifier, streams, list(sets.values()), at, seed),
+        "standing": fit_standing(verifier, streams, list(sets.values()), at, None, seed=seed),
         "made": {"pairs": list(sets), "streams": list(WITHOUT[name][1]), "seed": seed},
     }
 

@@ -12,7 +12,8 @@ from stemma.policies.verifier import shipped
 
 
 @pytest.mark.parametrize(
-    ("wrong", "judged", "share"), [(0, 9, 0.1), (1, 9, 0.1), (4, 9, 0.3), (9, 9, 0.5), (2, 40, 0.04)]
+    ("wrong", "judged", "share"),
+    [(0, 9, 0.1), (1, 9, 0.1), (4, 9, 0.3), (9, 9, 0.5), (2, 40, 0.04)],
 )
 def test_it_is_the_binomial_tail(wrong, judged, share):
     tail = sum(

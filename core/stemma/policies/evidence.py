@@ -13,6 +13,7 @@ import numpy as np
 from stemma import forking
 from stemma.errors import UsageError
 from stemma.policies.budget import audit_share, doubts, lowest_bar
+from stemma.policies.drift import Drift
 from stemma.policies.learning import Judgement
 from stemma.policies.logistic import Floats, fit
 from stemma.policies.shares import at_least
@@ -63,8 +64,10 @@ class Evidence:
         self._lock = forking.Lock()
         self._judged = np.empty((64, len(KNOWN) + 3))
         self._number = self._requests = self._since = 0
+        self._whole = True  # nothing that was judged is forgotten
         self._weights, self._bar = self._prior, math.inf
         self._doubts = (0, 0)
+        self._drift = Drift(bound) if bound else None
 
     def __len__(self) -> int:
         return self._number
@@ -127,7 +130,9 @@ class Evidence:
                 self._keep((*row, one.trial.weight, float(wrong), float(self._requests)))
                 if self._warm and row[_CLEAR]:
                     self._doubt(wrong=wrong)
-                alarm = alarm or (wrong and self.score(row) >= self._bar)
+                if self.score(row) >= self._bar:
+                    alarm = alarm or wrong
+                    self._watch(wrong=wrong)
             if self._since // _REFIT > before // _REFIT:
                 self._fit()
             if alarm or self._since // _REBAR > before // _REBAR:
@@ -138,6 +143,7 @@ class Evidence:
         with self._lock:
             return {
                 "requests": self._requests,
+                "whole": self._whole,
                 "warm": self._warm,
                 "doubts": list(self._doubts),
                 "weights": dict(zip(KNOWN, self._weights, strict=True)),
@@ -154,6 +160,7 @@ class Evidence:
             judged = np.array(record["judged"], dtype=np.float64)
             weights = tuple(float(record["weights"][name]) for name in KNOWN)
             requests, warm = int(record["requests"]), bool(record["warm"])
+            whole = bool(record["whole"])
             sure, wrong = map(int, record["doubts"])
         except (KeyError, TypeError, ValueError) as error:
             raise UsageError("this is no state of a policy that learns") from error
@@ -165,12 +172,13 @@ class Evidence:
                 self._judged = judged
             self._weights, self._requests = weights, requests
             self._warm, self._doubts = self._warm and warm, (sure, wrong)
+            self._whole = whole
             self._set_bar()
 
     def _keep(self, row: tuple[float, ...]) -> None:
         if self._number == 2 * WINDOW:
             self._judged[:WINDOW] = self._judged[WINDOW:]
-            self._number = WINDOW
+            self._number, self._whole = WINDOW, False
         elif self._number == len(self._judged):
             self._judged = np.concatenate((self._judged, np.empty_like(self._judged)))
         self._judged[self._number] = row
@@ -182,6 +190,15 @@ class Evidence:
         self._doubts = (self._doubts[0] + 1, self._doubts[1] + wrong)
         if at_least(self._doubts[1], self._doubts[0], 2 * self._bound) < _DOUBTFUL:
             self._warm = False
+
+    def _watch(self, *, wrong: bool) -> None:
+        """Once hits have turned, what was learnt before is of other traffic: it is forgotten."""
+        turned = None if self._drift is None else self._drift.note(self._since, wrong=wrong)
+        if turned is not None:
+            kept = min(self._since - turned + 1, self._number)
+            self._judged[:kept] = self._judged[self._number - kept : self._number]
+            self._number, self._whole = kept, False
+            self._weights, self._bar, self._warm = self._prior, math.inf, False
 
     def _fit(self) -> None:
         judged = self._judged[: self._number]
@@ -196,7 +213,7 @@ class Evidence:
 
     def _set_bar(self) -> None:
         judged = self._judged[: self._number]
-        before = int(judged[0, _AT]) if self._since > self._number else 0
+        before = 0 if self._whole else int(judged[0, _AT])
         scores: Floats = judged[:, : len(KNOWN)] @ np.array(self._weights)
         doubt = doubts(scores)
         if self._warm:  # what is served whatever the bar has its part of the budget first
