@@ -82,9 +82,9 @@ LOOK = {"get_booking": {"number": "1"}}
 def looking(cache, scripted, acting, get_booking, move):
     """An agent that does what is said, round by round, by default one look; and its model."""
 
-    def make(kind="native", *rounds):
+    def make(kind="native", *rounds, behind=cache):
         model = scripted(kind, acting(*(rounds or [LOOK])))
-        middleware = [CacheMiddleware(cache)]
+        middleware = [CacheMiddleware(behind)]
         return model, create_agent(model, [get_booking, move], middleware=middleware)
 
     return make
@@ -177,14 +177,16 @@ def test_a_tool_hit_answers_the_call_of_this_run(cache, scripted, acting, calls,
     assert notes(states[1]) == [None, None, "exact", None]
 
 
-def test_the_first_step_of_a_run_in_other_words(scripted, acting, calls, get_booking):
-    model = scripted("native", acting(LOOK))
-    with stemma.open(":memory:", embedder="hashing", tenant="t", policy="threshold") as cache:
-        agent = create_agent(model, [get_booking], middleware=[CacheMiddleware(cache)])
+@pytest.mark.parametrize(("budget", "end"), [(0.6, "semantic"), (0.5, None)])
+def test_a_run_in_other_words(looking, calls, budget, end):
+    """It takes the same way, as far as the budget for hits by meaning goes."""
+    opened = {"embedder": "hashing", "tenant": "t", "policy": "threshold", "budget": budget}
+    with stemma.open(":memory:", **opened) as cache:
+        model, agent = looking(behind=cache)
         agent.invoke(asked("Which seat is reserved for my booking with you?"))
         state = agent.invoke(asked("Which seat is reserved for my booking with you please?"))
-        assert notes(state) == [None, "semantic", "exact", None]
-        assert (len(model.calls), calls) == (3, ["get 1"])
+        assert notes(state) == [None, "semantic", "exact", end]
+        assert (len(model.calls), calls) == (2 if end else 3, ["get 1"])
         state = agent.invoke(asked("Which seat is not reserved for my booking with you?"))
         assert notes(state) == [None, None, "exact", None]
 
