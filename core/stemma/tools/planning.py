@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +21,10 @@ from stemma.tools.policy import ToolPolicy
 from stemma.tools.registry import ToolRegistry
 from stemma.tools.resources import Path, Template, concerned, sources_of
 
-__all__ = ["Call", "Live", "Planning", "Read"]
+__all__ = ["Call", "Live", "Planning", "Read", "Result"]
+
+Result = Callable[[Any], Any]
+"""What the tool itself gave, of a result that a framework has wrapped it in."""
 
 _EVERYTHING: tuple[Path, ...] = ((),)
 
@@ -37,6 +40,7 @@ class Call:
         agent: Who calls it.
         codec: How its results are written.
         admit: Why a result must not be stored, as the caller sees it.
+        result: What the declaration is asked about of a result; `None`: the result.
     """
 
     name: str
@@ -45,6 +49,7 @@ class Call:
     agent: str
     codec: Codec
     admit: Admit | None
+    result: Result | None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or self.name == "":
@@ -149,7 +154,8 @@ class Planning:
             if why is not None or policy.keep is None:
                 return why
             try:
-                return None if policy.keep(value) else "the tool's declaration does not keep it"
+                told = value if call.result is None else call.result(value)
+                return None if policy.keep(told) else "the tool's declaration does not keep it"
             except Exception as error:
                 self._failed(call.name, "keep", error)
                 return "keep failed"
