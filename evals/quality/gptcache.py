@@ -23,6 +23,7 @@ from evals.quality.weights import shipped_weights
 from stemma.embedders import LocalEmbedder
 from stemma.entry import Vector
 from stemma.replays.contenders import Contender, exact, orders, put, static, strict, verified
+from stemma.replays.log import Request
 from stemma.replays.replay import Outcome, Replayed, after
 from stemma.replays.tally import beside
 

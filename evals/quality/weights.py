@@ -16,6 +16,7 @@ from evals.quality.texts import Pair, pairs, seen, stream
 from evals.quality.vectors import vectors
 from stemma.embedders import Embedder
 from stemma.policies.verifier import shipped
+from stemma.replays.log import Request
 
 __all__ = ["WITHOUT", "held_out", "others", "shipped_weights"]
 
