@@ -23,6 +23,8 @@ from stemma.errors import StoreError, StoreUnavailable, TenantRequired, UsageErr
 from stemma.events import Event, Listener
 from stemma.indexes.bits import BitsIndex
 from stemma.indexes.protocol import Index
+from stemma.judges.band import GreyBand
+from stemma.judges.protocol import Judge
 from stemma.lineage import frames, spans
 from stemma.lineage.chains import RISK
 from stemma.lineage.frames import Frame
@@ -38,6 +40,7 @@ from stemma.opening import (
     LEARNING,
     POLICIES,
     Options,
+    band_of,
     embedder_of,
     is_file,
     leases_of,
@@ -72,6 +75,7 @@ def open(  # noqa: A001 - the name users type: `stemma.open`
     policy: Policy | str | Path | None = None,
     max_error: float | None = None,
     same_answer: SameAnswer | None = None,
+    judge: Judge | GreyBand | None = None,
     life: LifePolicy | None = None,
     fail: Fail = "open",
     durability: str = "normal",
@@ -101,6 +105,8 @@ def open(  # noqa: A001 - the name users type: `stemma.open`
             be answered wrongly, 0 to 0.5; by default 0.02.
         same_answer: How a fresh answer is compared with one that would have been served, for
             policies that learn.
+        judge: Who is asked about candidates that the policy likes best and does not trust enough: a
+            `stemma.judges.Judge`, or a `GreyBand` that also says when. For `"verified"`.
         life: How long entries live, by node.
         fail: `"open"`: a fault of the cache is a miss. `"closed"`: it raises `CacheFault`.
         durability: `"normal"`: a crash of the process loses nothing, a power cut may lose the
@@ -156,6 +162,7 @@ def open(  # noqa: A001 - the name users type: `stemma.open`
         clock=clock,
         novelty=novelty,
         confidence=confidence,
+        grey=band_of(judge, policy),
         budget=share("budget", budget),
     )
     return Cache(options)
@@ -186,6 +193,7 @@ class Cache:
             same_answer=options.same_answer,
             novelty=options.novelty,
             confidence=options.confidence,
+            grey=options.grey,
             budget=options.budget,
         )
         try:
@@ -477,6 +485,7 @@ class Cache:
 
 
 def _close(parts: Parts) -> None:
+    parts.hearing.close()
     parts.journal.close()
     end = getattr(parts.index, "close", None)
     if end is not None:

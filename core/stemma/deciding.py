@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from stemma.effects import Steps
 from stemma.entry import Entry
+from stemma.hearing import Pair
 from stemma.outcome import Miss
 from stemma.parts import Parts
 from stemma.policies.learning import Trial
@@ -33,13 +34,39 @@ class Deciding:
             query: The question.
             near: Entries that may be served by themselves, with their similarities to it.
         """
+        scope, asked = query.scope, str(query.request.focus)
         candidates = [
             Candidate(one.id, str(one.focus), similarity, one.answer) for one, similarity in near
         ]
-        scope, asked = query.scope, str(query.request.focus)
         if query.policy is not None:
             return query.policy.decide(asked, candidates)
-        return (yield from self._parts.policies.decide(scope.tenant, scope.node, asked, candidates))
+        decision = yield from self._parts.policies.decide(
+            scope.tenant, scope.node, asked, candidates
+        )
+        return (yield from self._judged(query, near, decision))
+
+    def _judged(
+        self, query: Query, near: Sequence[tuple[Entry, float]], decision: Decision
+    ) -> Steps[Decision]:
+        """The decision, after a judge was asked of a candidate in the grey band."""
+        hearing, grey, trial = self._parts.hearing, decision.grey, decision.trial
+        band = hearing.band
+        if band is None or grey is None or grey.probability < band.low or not hearing.trusted:
+            return decision
+        if band.when == "after":
+            return decision if trial is None else replace(decision, trial=replace(trial, grey=True))
+        stored = next(entry for entry, _ in near if entry.id == grey.id)
+        pair = Pair("questions", str(query.request.focus), str(stored.focus))
+        if not (yield from hearing.before(query.scope, pair, stored)):
+            return replace(decision, detail=f"{decision.detail}; {band.by} did not say yes")
+        if trial is not None and hearing.audits():
+            audited = replace(trial, approved=True)
+            return replace(decision, reason="audit", detail=f"{band.by} said yes", trial=audited)
+        if trial is not None:
+            yield from hearing.learn(query.scope, trial, stored, right=True, by=band.by)
+        why = f"similarity {grey.similarity:.3f}, and {band.by} says that it asks for the same"
+        accepted = (replace(grey, why=why),)
+        return replace(decision, accepted=accepted, reason="", detail="", trial=None)
 
 
 def audited(accepted: Accepted) -> Miss:

@@ -14,6 +14,7 @@ StemmaError
 ├── CodecError                         a value cannot be stored, or stored bytes cannot be read
 ├── EmbedderError                      the embedder is missing, or its vectors are unfit
 ├── RerankerError                      the reranker's scores cannot be told apart, or are no numbers
+├── JudgeError                         a judge gives no probability, or is asked too much at once
 ├── MissingDependency (also ImportError)   an optional package is not installed
 └── CacheFault                         raised instead of a miss, where `fail="closed"` was asked for
 ```
@@ -30,6 +31,7 @@ __all__ = [
     "EmbedderError",
     "ForeignDatabase",
     "HopLimit",
+    "JudgeError",
     "MissingDependency",
     "RerankerError",
     "SchemaTooNew",
@@ -92,6 +94,10 @@ class EmbedderError(StemmaError):
 
 class RerankerError(StemmaError):
     """What the reranker gives is not one number a text."""
+
+
+class JudgeError(StemmaError):
+    """What a judge gives is no probability, or too much is before it already."""
 
 
 class MissingDependency(StemmaError, ImportError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from stemma.answers import parted
@@ -11,11 +11,12 @@ from stemma.codec import Encoded
 from stemma.effects import Ask, Steps
 from stemma.entry import QUARANTINED, Entry
 from stemma.errors import CodecError, UnkeyableValue
+from stemma.hearing import Pair
 from stemma.outcome import Ticket
 from stemma.parts import Parts
-from stemma.policies import learning
-from stemma.policies.learning import Learns
-from stemma.policies.same_answer import SameAnswer, Sameness
+from stemma.policies.learning import Learns, Trial
+from stemma.policies.same_answer import Sameness
+from stemma.query import Query
 from stemma.remembered import Remembered
 from stemma.stores.protocol import Finding, Judgement
 
@@ -82,29 +83,39 @@ class Judging:
         entry = fetched.entries.get(trial.candidate)
         if entry is None:
             return
-        verdict = yield from self._compared(fresh, entry, self._parts.same_answer)
+        verdict = yield from self._compared(fresh, entry)
         verdicts[entry.id] = verdict
         if verdict is None:
+            self._put_before_a_judge(fresh, entry, trial)
             return
-        if trial.known:
-            said = learning.Judgement(trial=trial, right=verdict.same, by=verdict.by)
-            yield from self._parts.policies.learn(query.scope.tenant, query.scope.node, said)
+        yield from self._told(query, entry, trial, right=verdict.same, by=verdict.by)
+
+    def _put_before_a_judge(self, fresh: _Fresh, stored: Entry, trial: Trial) -> None:
+        """In the background, where there is one: of the answers, else of grey questions."""
+        hearing, query = self._parts.hearing, fresh.ticket.query
+        now, before = query.codec.text(fresh.value), _text(query, stored)
+        if now.strip() and before and hearing.judges("answers"):
+            pair = Pair("answers", now, before)
+        elif trial.grey:
+            pair = Pair("questions", str(query.request.focus), str(stored.focus))
+        else:
+            return
+        hearing.after(query.scope, pair, stored, partial(self._told, query, stored, trial))
+
+    def _told(
+        self, query: Query, entry: Entry, trial: Trial, *, right: bool, by: str
+    ) -> Steps[None]:
+        """Whoever says so: the policy learns it, and of what would have been served, the store."""
+        yield from self._parts.hearing.learn(query.scope, trial, entry, right=right, by=by)
         if trial.audit:
-            finding: Finding = "agreed" if verdict.same else "disagreed"
-            question = query.key_in(entry.partition).id
-            yield from self._note(entry, finding, verdict.by, question)
-        word = "right" if verdict.same else "wrong"
-        self._parts.tell("judgement", query.scope, word, entry, detail=verdict.by)
+            finding: Finding = "agreed" if right else "disagreed"
+            yield from self._note(entry, finding, by, query.key_in(entry.partition).id)
 
     def _alike(self, fresh: _Fresh, stored: Entry, verdicts: _Verdicts) -> Steps[None]:
-        """Find the nearest entry that says the same, so that policies see that they agree.
-
-        The judge is asked of none but the entry that was tried: an answer waits for this.
-        """
-        unjudged = replace(self._parts.same_answer, judge=None)
+        """Find the nearest entry that says the same, so that policies see that they agree."""
         for entry in (yield from self._neighbours(fresh.ticket, stored)):
             if entry.id not in verdicts:
-                verdicts[entry.id] = yield from self._compared(fresh, entry, unjudged)
+                verdicts[entry.id] = yield from self._compared(fresh, entry)
             verdict = verdicts[entry.id]
             if verdict is not None and verdict.same:
                 if entry.answer != stored.answer:
@@ -135,11 +146,11 @@ class Judging:
         )
         yield Ask(self._parts.store, "judge", (judgement,))
 
-    def _compared(self, fresh: _Fresh, stored: Entry, same: SameAnswer) -> Steps[Sameness | None]:
-        """Whether a fresh answer and a stored one are the same; `None` where nobody can say."""
+    def _compared(self, fresh: _Fresh, stored: Entry) -> Steps[Sameness | None]:
+        """Whether a fresh answer and a stored one are the same; `None` where that does not show."""
         if fresh.hash == stored.value:
             return Sameness(same=True, by="equal")
-        codec = fresh.ticket.query.codec
+        codec, same = fresh.ticket.query.codec, self._parts.same_answer.compared
         try:
             now, before = parted(codec, fresh.value), parted(codec, codec.decode(stored.payload))
             if now.shape != before.shape:
@@ -160,3 +171,12 @@ class Judging:
             return None
         matrix = yield from self._remembered.vectors((one, other))
         return float(matrix[0] @ matrix[1])
+
+
+def _text(query: Query, stored: Entry) -> str:
+    """The text of a stored answer; empty where it has none, or it cannot be read."""
+    try:
+        text = query.codec.text(query.codec.decode(stored.payload))
+    except CodecError:
+        return ""
+    return text if text.strip() else ""

@@ -209,6 +209,9 @@ class Lookup:
                 return agreeing, vector
             readable = agreeing
         decision = yield from self._deciding.decide(query, readable)
+        if decision.grey is not None and decision.accepted:
+            # A judge took its time; what was taken back meanwhile must not be served.
+            fetched, readable, _ = yield from self.readable(query, near, floor)
         entries = {entry.id: entry for entry, _ in readable}
         return (yield from self._decided(query, decision, entries, fetched.epoch)), vector
 
@@ -225,7 +228,10 @@ class Lookup:
             trial=decision.trial,
         )
         for accepted in decision.accepted:
-            entry = entries[accepted.id]
+            entry = entries.get(accepted.id)
+            if entry is None:
+                miss = Miss(reason="cold", detail="it was taken back while a judge was asked")
+                continue
             reason, detail = yield from self.deep_refusal(entry, epoch, now)
             if reason is None and entry.judged.doubted:
                 return audited(accepted)

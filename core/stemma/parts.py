@@ -13,8 +13,10 @@ from stemma.embedders.protocol import Embedder
 from stemma.entry import Cost, Entry
 from stemma.errors import CacheFault, DamagedDatabase, StoreError
 from stemma.events import Event, Kind, Listeners
+from stemma.hearing import Hearing
 from stemma.indexes.protocol import Index
 from stemma.journal import Journal
+from stemma.judges.band import GreyBand
 from stemma.learnt import Policies
 from stemma.lease import Leases
 from stemma.lineage.chains import RISK
@@ -62,6 +64,7 @@ class Parts:
         same_answer: SameAnswer | None = None,
         novelty: Novelty | None = None,
         confidence: ConfidencePolicy | None = None,
+        grey: GreyBand | None = None,
         budget: float = RISK,
     ) -> None:
         self.store = store
@@ -76,6 +79,7 @@ class Parts:
         self.novelty = novelty
         self.confidence = ConfidencePolicy() if confidence is None else confidence
         self.trials = Trials()
+        self.hearing = Hearing(self, grey, self.same_answer)
         self.budget = budget
         self.listeners = Listeners()
         self.journal = Journal(store, lambda error: self.fault("journal", error))

@@ -145,7 +145,7 @@ def test_a_fresh_answer_is_known_by_that_of_the_nearest_that_says_the_same(cache
 
 
 def test_the_judge_is_asked_of_what_was_tried_alone(url, do, policy):
-    """An answer waits for it."""
+    """Each of its answers costs."""
     asked = []
 
     def judge(one, other):
@@ -159,6 +159,7 @@ def test_the_judge_is_asked_of_what_was_tried_alone(url, do, policy):
         for at, question in enumerate((QUESTION, AGAIN, "Can I cancel my order?")):
             words = ("press", "click", "touch")[at]
             ask(cache, do, question, f"Under Orders, {words} Cancel.")
+        assert cache.engine.parts.hearing.wait(30)
     assert len(asked) == len(policy.told) == 2
 
 

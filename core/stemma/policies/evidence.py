@@ -15,6 +15,7 @@ from stemma.errors import UsageError
 from stemma.policies.budget import audit_share, lowest_bar
 from stemma.policies.learning import Judgement
 from stemma.policies.logistic import Floats, fit
+from stemma.policies.shares import at_least
 from stemma.policies.standing import KNOWN, LOWEST, NEAR, Standing
 
 __all__ = ["Evidence"]
@@ -187,7 +188,7 @@ class Evidence:
     def _doubt(self, *, wrong: bool) -> None:
         """Count a judgement on what is clear; too many wrong ones end the warm start."""
         self._doubts = (self._doubts[0] + 1, self._doubts[1] + wrong)
-        if _at_least(self._doubts[1], self._doubts[0], 2 * self._bound) < _DOUBTFUL:
+        if at_least(self._doubts[1], self._doubts[0], 2 * self._bound) < _DOUBTFUL:
             self._warm = False
 
     def _fit(self) -> None:
@@ -229,11 +230,3 @@ def _weight(name: str, value: object) -> float:
 def _product(weights: Sequence[float], row: Sequence[float]) -> float:
     total: float = sum(map(mul, weights, row))
     return total
-
-
-def _at_least(wrong: int, judged: int, share: float) -> float:
-    """How likely as many wrong ones or more are, if `share` of all is wrong."""
-    below = sum(
-        math.comb(judged, k) * share**k * (1.0 - share) ** (judged - k) for k in range(wrong)
-    )
-    return 1.0 - below

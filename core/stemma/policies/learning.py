@@ -22,12 +22,16 @@ class Trial:
         weight: How many requests like it this one stands for, 1 or more: 1 where every one like it
             is computed afresh, 1 / ε where only a share ε is audited.
         audit: Whether it would have been served, and was computed afresh all the same.
+        grey: Whether a judge is to be asked about the two questions, where the answers do not tell.
+        approved: Whether a judge has approved it, so that the fresh answer tells about the judge.
     """
 
     candidate: str
     known: tuple[float, ...] = field(repr=False)
     weight: float = 1.0
     audit: bool = False
+    grey: bool = False
+    approved: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,8 +41,8 @@ class Judgement:
     Args:
         trial: What is judged.
         right: Whether it would have answered rightly.
-        by: Who said so: `equal`, `value`, `calls`, `similarity`, `guard:…`, the name of a judge, or
-            who reported it.
+        by: Who said so: `equal`, `value`, `calls`, `similarity`, `guard:…`, `judge:` and the name
+            of a judge, or who reported it.
         requests: How many requests reached the decision elsewhere before it, since the judgement
             before this one; those that the policy decided itself it has counted.
     """

@@ -78,6 +78,8 @@ class Decision:
         similarity: Its similarity, −1 to 1.
         detail: More words on the reason, without any of the texts' words.
         trial: What a fresh answer to this question will tell the policy of, where it learns.
+        grey: What could be served if a judge said that it may: no guard's certain objection stands,
+            but it is not likely enough to be right. It is the candidate of `trial`.
     """
 
     accepted: tuple[Accepted, ...] = ()
@@ -86,6 +88,7 @@ class Decision:
     similarity: float | None = None
     detail: str = ""
     trial: Trial | None = field(default=None, repr=False)
+    grey: Accepted | None = None
 
 
 @runtime_checkable

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from stemma.errors import UsageError
@@ -191,9 +192,10 @@ class VerifiedPolicy:
     def _declined(self, nearest: Candidate, first: _Stood, best: _Stood) -> Decision:
         """A refusal, with the guard's reason where it was the difference that made it."""
         trial = Trial(candidate=best.candidate.id, known=best.known)
+        refused = partial(_refused, nearest, trial=trial, grey=_accepted(best))
         blamed = first if first.candidate is nearest else best
         if blamed.said.refused:
-            return _refused(nearest, blamed.said.refused, "the texts differ there", trial)
+            return refused(blamed.said.refused, "the texts differ there")
         chance = _chance(best.score)
         detail = f"{chance:.0%} likely to be right, too little for an error of {self.max_error:g}"
         without = known(
@@ -202,17 +204,23 @@ class VerifiedPolicy:
             clear=True,
         )
         if blamed.said.against and self._evidence.allows(without, self._evidence.score(without)):
-            return _refused(nearest, blamed.said.against, detail, trial)
-        return _refused(nearest, "below_threshold", detail, trial)
+            return refused(blamed.said.against, detail)
+        return refused("below_threshold", detail)
 
 
-def _refused(nearest: Candidate, reason: str, detail: str, trial: Trial | None = None) -> Decision:
-    return Decision((), reason, nearest.id, nearest.similarity, detail, trial)
+def _refused(
+    nearest: Candidate,
+    reason: str,
+    detail: str,
+    trial: Trial | None = None,
+    grey: Accepted | None = None,
+) -> Decision:
+    return Decision((), reason, nearest.id, nearest.similarity, detail, trial, grey)
 
 
 def _accepted(one: _Stood) -> Accepted:
     similarity, chance = one.candidate.similarity, _chance(one.score)
-    why = f"similarity {similarity:.3f}, the texts agree, and {chance:.1%} of such hits are right"
+    why = f"similarity {similarity:.3f}, and the texts agree: {chance:.1%} likely to be right"
     trial = Trial(candidate=one.candidate.id, known=one.known)
     return Accepted(one.candidate.id, similarity, chance, why, trial)
 
