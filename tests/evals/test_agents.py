@@ -1,5 +1,6 @@
 """`python -m evals agents`, at a size that takes no time; and that its check would notice."""
 
+import itertools
 import json
 import math
 from dataclasses import replace
@@ -10,7 +11,7 @@ from evals.agents.arguments import reused
 from evals.agents.chains import Mechanisms, cached
 from evals.agents.changing import DAY, Changing, Run, fixed, fixed_alike
 from evals.agents.frames import in_tasks, in_threads, misplaced, nested
-from evals.agents.world import Recorded, World, recorded
+from evals.agents.world import WRITES, Recorded, World, recorded, runs
 from evals.measuring import Skipped
 from evals.quality.texts import Pair
 from evals.rag.texts import folder
@@ -60,6 +61,19 @@ def test_a_world_answers_from_what_was_written_to_it():
     assert world.read(READ.name, READ.arguments)["is"]["status"] == "cancelled"
     assert world.reset() == [("reservation", "R1")]
     assert world.read(READ.name, READ.arguments) == before
+
+
+@pytest.mark.skipif(not known(), reason="STEMMA_DATA names no folder of texts")
+def test_until_a_run_writes_a_world_gives_what_was_recorded():
+    initial = recorded(runs())
+    compared = 0
+    for run in runs():
+        world = World(initial, "me")
+        for call in itertools.takewhile(lambda call: call.name not in WRITES, run):
+            if not call.failed:
+                compared += 1
+                assert world.read(call.name, call.arguments)["is"] == json.loads(call.result)
+    assert compared > 400
 
 
 @pytest.mark.parametrize("resets", [True, False])
