@@ -18,25 +18,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
+from stemma.replays.figure import COLOURS, STYLE
+
 __all__ = ["draw", "growth", "throughput"]
 
 Told = Mapping[str, Any]
 
-_STYLE: dict[Any, Any] = {
-    "svg.fonttype": "none",
-    "svg.hashsalt": "stemma",
-    "font.family": "sans-serif",
-    "font.size": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.color": "#dddddd",
-    "grid.linewidth": 0.6,
-    "lines.marker": "o",
-    "lines.markersize": 4,
-    "legend.frameon": False,
-}
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#555555")  # told apart by everybody
 _NONE = dict.fromkeys(("Date", "Creator", "Format", "Type"))
 _VERSIONS = ("python", "numpy", "sqlite")
 
@@ -48,7 +35,7 @@ def growth(told: Told) -> Figure:
     figure = Figure(figsize=(11, 3.6), layout="constrained")
     calls, start, sizes = figure.subplots(1, 3)
     for colour, (kind, label) in zip(
-        _COLOURS,
+        COLOURS,
         {
             "product": "bare product (no cache)",
             "hit": "hit by meaning",
@@ -61,10 +48,10 @@ def growth(told: Told) -> Figure:
         style = "--" if kind == "product" else "-"
         calls.plot(entries, values, style, color=colour, label=label)
     _axes(calls, "one call, embedding apart", "microseconds", log=True)
-    start.plot(entries, [level["seconds"] for level in levels], color=_COLOURS[0])
+    start.plot(entries, [level["seconds"] for level in levels], color=COLOURS[0])
     _axes(start, "first hit of a fresh process", "seconds", log=True)
     for colour, (key, label) in zip(
-        _COLOURS,
+        COLOURS,
         {"file_bytes_an_entry": "file", "bytes_an_entry": "process memory"}.items(),
         strict=False,
     ):
@@ -93,7 +80,7 @@ def throughput(told: Told) -> Figure:
     figure = Figure(figsize=(11, 3.6), layout="constrained")
     gets, puts = figure.subplots(1, 2)
     for axes, kind, title in ((gets, "gets", "exact hits"), (puts, "puts", "puts, with vector")):
-        for colour, (name, label) in zip(_COLOURS, names.items(), strict=True):
+        for colour, (name, label) in zip(COLOURS, names.items(), strict=True):
             if name in part["stores"]:
                 rates = part["stores"][name][kind]
                 axes.plot(part["workers"], rates, color=colour, label=label)
@@ -113,7 +100,7 @@ def draw(told: Told, folder: Path) -> list[Path]:
     for name, figure in FIGURES.items():
         if name in told["results"]:
             files.append(folder / f"{name}.svg")
-            with mpl.rc_context(_STYLE):
+            with mpl.rc_context(STYLE):
                 figure(told).savefig(files[-1], metadata=_NONE)
     return files
 

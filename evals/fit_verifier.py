@@ -22,7 +22,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from evals.quality.texts import PAIRS, STREAMS, Pair, Request, pairs, seen, stream
+from evals.quality.texts import PAIRS, STREAMS, Pair, pairs, seen, stream
 from evals.quality.vectors import vectors
 from stemma.embedders import LocalEmbedder
 from stemma.entry import Vector
@@ -33,6 +33,7 @@ from stemma.policies.logistic import fit
 from stemma.policies.standing import KNOWN, known, standings
 from stemma.policies.threshold import Candidate
 from stemma.policies.verifier import FeatureVerifier
+from stemma.replays.log import Request
 
 __all__ = ["crossed", "fit_standing", "fit_verifier", "scored"]
 

@@ -24,6 +24,8 @@ from stemma.errors import (
     DamagedDatabase,
     EmbedderError,
     ForeignDatabase,
+    HopLimit,
+    JudgeError,
     MissingDependency,
     RerankerError,
     SchemaTooNew,
@@ -43,6 +45,7 @@ from stemma.nodes.node import Asked, KnownScope
 from stemma.nodes.rerank import Ranked, Reranking
 from stemma.outcome import REASONS, Hit, Miss, Recall, Recalled, Stored, Ticket
 from stemma.policies.cleaning import Cleaning
+from stemma.policies.confidence import ConfidencePolicy
 from stemma.policies.life import LifePolicy
 from stemma.policies.neighbours import of_length_one, unit
 from stemma.policies.novelty import Novelty
@@ -73,6 +76,7 @@ __all__ = [
     "Clock",
     "Codec",
     "CodecError",
+    "ConfidencePolicy",
     "Cost",
     "DamagedDatabase",
     "Edge",
@@ -87,7 +91,9 @@ __all__ = [
     "Found",
     "Frame",
     "Hit",
+    "HopLimit",
     "JsonCodec",
+    "JudgeError",
     "Key",
     "KnownScope",
     "Labels",

@@ -21,7 +21,7 @@ follows the store.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -33,12 +33,13 @@ from stemma.effects import Ask, Steps
 from stemma.embedders.protocol import Matrix
 from stemma.entry import Entry, Lineage, Vector, arrivals
 from stemma.errors import CodecError, StoreUnavailable, UsageError
-from stemma.outcome import Recall, Recalled
+from stemma.outcome import Recall
 from stemma.parts import Parts
 from stemma.policies.neighbours import unit
 from stemma.ranking import RankingCodec, narrowed
 from stemma.selector import Selector
-from stemma.stores.protocol import Fetched, Put, RecallsMany, Store
+from stemma.stores.protocol import Fetched, Put, Store
+from stemma.taking_back import recall_all, together
 
 __all__ = ["Arrivals"]
 
@@ -104,17 +105,13 @@ class Arrivals:
         vectors = [None if one is None else unit(one) for one in added]
         named = [*gone, arrivals(index)] if gone else []
         try:
-            receipts = yield from self._recall([Selector(source=one) for one in named])
+            receipts = yield from recall_all(self._parts, [Selector(source=one) for one in named])
             if vectors:
                 receipts += yield from self._arrived(index, vectors)
         except StoreUnavailable as error:
             raise StoreUnavailable(f"not all was taken back, do it again: {error}") from error
-        receipt = Recall(
-            selector={"index": index, "added": str(len(vectors)), "gone": str(len(gone))},
-            dry_run=False,
-            entries=_each_once(receipts),
-            sequence=max((one.sequence for one in receipts), default=self._parts.sequence),
-        )
+        named_here = {"index": index, "added": str(len(vectors)), "gone": str(len(gone))}
+        receipt = together(self._parts, receipts, named_here)
         self._parts.saw(receipt.sequence)
         self._parts.tell("recall", None, "recalled", detail=str(receipt))
         return receipt
@@ -126,11 +123,12 @@ class Arrivals:
         receipts: list[Recall] = []
         after = 0
         for _ in range(2):
-            (barrier,) = yield from self._recall([Selector(source=arrivals(index))])
+            (barrier,) = yield from recall_all(self._parts, [Selector(source=arrivals(index))])
             receipts.append(barrier)
             told = (self._parts.store, after, known, len(known) < len(vectors))
             survey: _Survey = yield Ask(lists, "survey", told)
-            receipts += yield from self._recall([Selector(entry=one) for one in survey.taken])
+            taken = [Selector(entry=one) for one in survey.taken]
+            receipts += yield from recall_all(self._parts, taken)
             lists.forget(survey.taken)
             receipts += yield from self._narrow(survey)
             after = barrier.sequence
@@ -153,7 +151,7 @@ class Arrivals:
             missed += [
                 put.entry.id for put, one in zip(puts, done, strict=True) if one.entry is None
             ]
-        return (yield from self._recall([Selector(entry=one) for one in missed]))
+        return (yield from recall_all(self._parts, [Selector(entry=one) for one in missed]))
 
     def _narrowed(self, entry: Entry, nearest: float, since: int) -> Steps[Put]:
         lineage: Lineage | None = yield Ask(self._parts.store, "lineage", (entry.id,))
@@ -165,13 +163,6 @@ class Arrivals:
             since=since,
             replaces=entry.sequence,
         )
-
-    def _recall(self, selectors: Sequence[Selector]) -> Steps[list[Recall]]:
-        recalling = _Recalling(self._parts.store, self._parts.clock.now())
-        if not selectors:
-            return []
-        receipts: list[Recall] = yield Ask(recalling, "recall", (selectors,))
-        return receipts
 
 
 @dataclass(slots=True)
@@ -267,29 +258,8 @@ def _nearest(lists: dict[str, _List], added: Sequence[Vector]) -> dict[str, floa
     return dict(zip(fitting, best.tolist(), strict=True))
 
 
-class _Recalling:
-    """Several recalls as something that can be asked: in one transaction, where the store can."""
-
-    def __init__(self, store: Store, now: float) -> None:
-        self._store = store
-        self._now = now
-
-    def recall(self, selectors: Sequence[Selector]) -> list[Recall]:
-        if isinstance(self._store, RecallsMany):
-            return list(self._store.recall_all(selectors, now=self._now))
-        return [self._store.recall(one, now=self._now) for one in selectors]
-
-
 def _texts(name: str, given: Iterable[str]) -> list[str]:
     found = [given] if isinstance(given, str) else list(given)
     if not all(isinstance(one, str) for one in found):
         raise UsageError(f"{name} must be ids of chunks or documents, which are texts")
     return found
-
-
-def _each_once(receipts: Sequence[Recall]) -> tuple[Recalled, ...]:
-    def every() -> Iterator[Recalled]:
-        for receipt in receipts:
-            yield from receipt.entries
-
-    return tuple(dict.fromkeys(every()))

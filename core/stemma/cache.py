@@ -7,8 +7,8 @@ import itertools
 import secrets
 import warnings
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,12 +19,14 @@ from stemma.context import Context
 from stemma.effects import arun, run
 from stemma.embedders.protocol import Embedder
 from stemma.engine import Engine
-from stemma.entry import Verdict
 from stemma.errors import StoreError, StoreUnavailable, TenantRequired, UsageError
 from stemma.events import Event, Listener
 from stemma.indexes.bits import BitsIndex
 from stemma.indexes.protocol import Index
-from stemma.lineage import frames
+from stemma.judges.band import GreyBand
+from stemma.judges.protocol import Judge
+from stemma.lineage import frames, spans
+from stemma.lineage.chains import RISK
 from stemma.lineage.frames import Frame
 from stemma.lineage.tree import FamilyTree, family_tree
 from stemma.nodes.answer import answer
@@ -38,20 +40,25 @@ from stemma.opening import (
     LEARNING,
     POLICIES,
     Options,
+    band_of,
     embedder_of,
+    is_file,
     leases_of,
     policy_of,
     store_of,
 )
-from stemma.outcome import Recall
+from stemma.outcome import Hit, Recall
 from stemma.parts import Fail, Parts
+from stemma.policies.confidence import ConfidencePolicy
 from stemma.policies.life import LifePolicy
 from stemma.policies.novelty import Novelty
 from stemma.policies.same_answer import SameAnswer
+from stemma.policies.shares import share
 from stemma.policies.threshold import Policy, ThresholdPolicy
+from stemma.reporting import Reported, report
 from stemma.stats import Stats, summed
 from stemma.stores.protocol import Judgement, Store
-from stemma.taking_back import report, take_back
+from stemma.taking_back import take_back
 
 __all__ = ["Cache", "open"]
 
@@ -65,15 +72,18 @@ def open(  # noqa: A001 - the name users type: `stemma.open`
     tenant: str | None = None,
     embedder: Embedder | Any | None = "auto",
     threshold: float | None = None,
-    policy: Policy | str | None = None,
+    policy: Policy | str | Path | None = None,
     max_error: float | None = None,
     same_answer: SameAnswer | None = None,
+    judge: Judge | GreyBand | None = None,
     life: LifePolicy | None = None,
     fail: Fail = "open",
     durability: str = "normal",
     index: Index | None = None,
     clock: Clock | None = None,
     novelty: Novelty | None = None,
+    confidence: ConfidencePolicy | None = None,
+    budget: float = RISK,
 ) -> Cache:
     """Open a cache.
 
@@ -85,14 +95,18 @@ def open(  # noqa: A001 - the name users type: `stemma.open`
             model, a callable from texts to vectors, `"local"`, `"hashing"`, or `None` for exact
             matching only. `"auto"` takes the local model where it is installed, else none, and
             says so.
-        threshold: The least cosine similarity of a semantic hit, 0 to 1 (inclusive).
-        policy: What decides about semantic hits, instead of a threshold with guards: a `Policy`, or
-            the name of one: `"threshold"`, `"verified"`, `"verified-strict"`. The latter two learn,
-            for as long as the cache is open.
+        threshold: The least cosine similarity of a semantic hit, 0 to 1 (inclusive), where a
+            threshold with guards is to decide about them.
+        policy: What decides about semantic hits: a `Policy`, a file that `stemma calibrate` wrote
+            (a `Path`, or a name that ends in `.json`), or the name of one: `"verified"` (the
+            default), `"verified-strict"`, `"threshold"`. The first two learn, for each tenant and
+            node apart, and what they have learnt is kept in the store.
         max_error: For the policies that learn: the share of the questions that reach them that may
             be answered wrongly, 0 to 0.5; by default 0.02.
         same_answer: How a fresh answer is compared with one that would have been served, for
             policies that learn.
+        judge: Who is asked about candidates that the policy likes best and does not trust enough: a
+            `stemma.judges.Judge`, or a `GreyBand` that also says when. For `"verified"`.
         life: How long entries live, by node.
         fail: `"open"`: a fault of the cache is a miss. `"closed"`: it raises `CacheFault`.
         durability: `"normal"`: a crash of the process loses nothing, a power cut may lose the
@@ -102,9 +116,13 @@ def open(  # noqa: A001 - the name users type: `stemma.open`
         clock: Where time comes from.
         novelty: What of the answers and model calls is stored, by how new the question is; by
             default all of it.
+        confidence: How far entries are believed when they would be served, by how sure they were
+            when they were stored, by audits and by age.
+        budget: What the risks of the hits by meaning may add up to that an agent's chain of hops
+            is built on, 0 to 1; see `Cache.trace`.
 
     Raises:
-        UsageError: An argument is wrong.
+        UsageError: An argument is wrong; or the policy file is of another embedder or verifier.
         StoreError: The store cannot be opened; what is there is left untouched.
     """
     if fail not in ("open", "closed"):
@@ -114,17 +132,18 @@ def open(  # noqa: A001 - the name users type: `stemma.open`
     if tenant is not None and (not isinstance(tenant, str) or tenant == ""):
         raise TenantRequired("tenant must be a text that is not empty")
     if policy is None:
-        policy = ThresholdPolicy() if threshold is None else ThresholdPolicy(threshold=threshold)
+        policy = "verified" if threshold is None else ThresholdPolicy(threshold=threshold)
     if max_error is not None and not (isinstance(policy, str) and policy in LEARNING):
         raise UsageError(f"max_error goes with policy= one of {', '.join(LEARNING)}")
-    if isinstance(policy, str) and policy not in POLICIES:
+    if isinstance(policy, str) and not is_file(policy) and policy not in POLICIES:
         raise UsageError(f"unknown policy {policy!r}; one of {', '.join(POLICIES)}")
     given: tuple[tuple[str, Any, type], ...] = (
-        ("policy", None if isinstance(policy, str) else policy, Policy),
+        ("policy", None if isinstance(policy, (str, Path)) else policy, Policy),
         ("clock", clock, Clock),
         ("same_answer", same_answer, SameAnswer),
         ("life", life, LifePolicy),
         ("novelty", novelty, Novelty),
+        ("confidence", confidence, ConfidencePolicy),
     )
     for name, value, kind in given:
         if value is not None and not isinstance(value, kind):
@@ -142,6 +161,9 @@ def open(  # noqa: A001 - the name users type: `stemma.open`
         index=index,
         clock=clock,
         novelty=novelty,
+        confidence=confidence,
+        grey=band_of(judge, policy),
+        budget=share("budget", budget),
     )
     return Cache(options)
 
@@ -157,18 +179,22 @@ class Cache:
         self._options = options
         self._number = next(_numbers)
         chosen = embedder_of(options.embedder)
+        policy = policy_of(options.policy, options.max_error, chosen.embedder)
         store = store_of(options.url, durability=options.durability)
         parts = Parts(
             store=store,
             index=options.index if options.index is not None else BitsIndex(),
             embedder=chosen.embedder,
-            policy=policy_of(options.policy, options.max_error, chosen.embedder),
+            policy=policy,
             life=options.life,
             clock=options.clock if options.clock is not None else SystemClock(),
             fail=options.fail,
             leases=leases_of(options.url),
             same_answer=options.same_answer,
             novelty=options.novelty,
+            confidence=options.confidence,
+            grey=options.grey,
+            budget=options.budget,
         )
         try:
             parts.saw(store.sequence())
@@ -240,21 +266,28 @@ class Cache:
             )
         return tenant, said
 
-    @contextmanager
-    def trace(self) -> Iterator[Frame]:
+    def trace(
+        self, *, intent: str | None = None, budget: float | None = None, nested: int | None = None
+    ) -> AbstractContextManager[Frame]:
         """One frame: what is read inside becomes a parent of what is stored later inside.
 
-        Inside a frame that is open already, it changes nothing.
-        """
-        current = frames.current()
-        if current is not None:
-            yield current
-            return
-        with frames.entered(Frame()) as frame:
-            yield frame
+        Inside a frame that is open already, it changes nothing but what is said here.
 
-    @contextmanager
-    def hop(self, name: str) -> Iterator[Frame]:
+        Args:
+            intent: What the run is after, in words. A step that was stored for something else is
+                not served (`intent_drift`).
+            budget: What the risks of the hits by meaning in it may add up to, 0 to 1; by default
+                as `open` was told. A hit that would overdraw it is refused (`budget`).
+            nested: How deep hops may be nested in it; by default 1,000.
+
+        Raises:
+            UsageError: An argument is wrong.
+        """
+        return spans.trace(intent, budget, nested)
+
+    def hop(
+        self, name: str, *, intent: str | None = None, budget: float | None = None
+    ) -> AbstractContextManager[Frame]:
         """One step of an agent. What is read inside becomes the parents of what follows.
 
         Hops that follow one another in a trace are numbered from 1; a hop inside a hop comes
@@ -262,18 +295,15 @@ class Cache:
 
         Args:
             name: The step's name, part of the lineage key of what follows.
+            intent: What the agent is after in it, as a running summary says; by default as the
+                trace says.
+            budget: As for `trace`, for this hop and what it is built on.
+
+        Raises:
+            UsageError: An argument is wrong.
+            HopLimit: More hops are nested than the trace allows.
         """
-        if not isinstance(name, str) or name == "":
-            raise UsageError("a hop needs a name: a text that is not empty")
-        above = frames.current()
-        if above is None:
-            frame = Frame(hop=1)
-        else:
-            forked = ("hop", id(above)) if frames.lane() != above.lane else None
-            number = max(above.reached, above.hop if above.hop is not None else 0) + 1
-            frame = Frame(above, exports=True, batch=forked, hop=number)
-        with frames.entered(frame):
-            yield frame
+        return spans.hop(name, intent, budget)
 
     # ----------------------------------------------------------- recall, sight
 
@@ -350,23 +380,46 @@ class Cache:
         return await arun(self._arrivals.note(index, added, changed, removed))
 
     def report(
-        self, entry: str, verdict: Verdict, *, by: str, confidence: float = 1.0
+        self,
+        entry: str | Hit | Mapping[str, Any],
+        verdict: Reported,
+        *,
+        by: str,
+        confidence: float = 1.0,
     ) -> Judgement:
-        """Say that an entry's value is right or wrong. A wrong one is no longer served.
+        """Say that an entry's value is right or wrong, or that a hit was.
+
+        `"hallucinated"`: the value is wrong. It is quarantined, and so is what was built on it.
+
+        `"wrong_hit"`: the value was served to a question that it does not answer, however right it
+        may be for its own. It is never served to that question again, whatever becomes of it. It is
+        quarantined until something speaks for it: a report that it is supported, or its own
+        question computed afresh with the same outcome. And what lies near it (a similarity of at
+        least `stemma.reporting.NEAR`) is served by meaning only once an audit agreed with it.
+
+        `"supported"`: the value is right; a quarantine ends.
 
         Args:
-            entry: The entry's id.
-            verdict: `"hallucinated"` or `"supported"`.
+            entry: The `Hit`, or the note of it that a face has attached to what it returned
+                (`response_metadata["stemma"]`); save for `"wrong_hit"`, the entry's id will do.
+            verdict: `"hallucinated"`, `"supported"` or `"wrong_hit"`.
             by: Who says so.
             confidence: How sure they are, 0 to 1.
 
         Raises:
-            UsageError: There is no such entry, or an argument is wrong.
+            UsageError: There is no such entry (a wrong hit is noted all the same), or an argument
+                is wrong.
+            StoreError: The store could not do it; say it again.
         """
         return run(report(self.engine.parts, entry, verdict, by, confidence))
 
     async def areport(
-        self, entry: str, verdict: Verdict, *, by: str, confidence: float = 1.0
+        self,
+        entry: str | Hit | Mapping[str, Any],
+        verdict: Reported,
+        *,
+        by: str,
+        confidence: float = 1.0,
     ) -> Judgement:
         """As `report`."""
         return await arun(report(self.engine.parts, entry, verdict, by, confidence))
@@ -432,6 +485,7 @@ class Cache:
 
 
 def _close(parts: Parts) -> None:
+    parts.hearing.close()
     parts.journal.close()
     end = getattr(parts.index, "close", None)
     if end is not None:

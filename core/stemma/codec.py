@@ -14,7 +14,7 @@ import decimal
 import json
 import math
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -26,6 +26,7 @@ from stemma.keys import digest
 __all__ = [
     "MAX_PAYLOAD",
     "BytesCodec",
+    "Call",
     "Codec",
     "Encoded",
     "Form",
@@ -36,6 +37,9 @@ __all__ = [
 
 MAX_PAYLOAD = 16 * 1024 * 1024
 """The largest payload that is stored or read, bytes."""
+
+Call = tuple[str, Mapping[str, Any]]
+"""A tool that is called: its name and its arguments."""
 
 MAX_DEPTH = 100
 WIDE = 1 << 63
@@ -86,6 +90,8 @@ class Form:
         load: The object from those values. Must only build, never run anything.
         identity: What makes two objects equal answers; by default what `dump` gives.
         text: The object's text.
+        calls: The tools that it calls, each with a name and its arguments.
+        sure: How sure who made it was, 0 to 1; `None` where that is not told.
     """
 
     tag: str
@@ -94,6 +100,8 @@ class Form:
     load: Callable[[Any], Any]
     identity: Callable[[Any], Any] | None = None
     text: Callable[[Any], str] = lambda _: ""
+    calls: Callable[[Any], Sequence[Call]] = lambda _: ()
+    sure: Callable[[Any], float | None] = lambda _: None
 
 
 _BUILT_IN: tuple[Form, ...] = (
@@ -176,6 +184,29 @@ class JsonCodec:
         if isinstance(value, dict):
             return "\n".join(filter(None, map(self.text, value.values())))
         return ""
+
+    def calls(self, value: Any) -> tuple[Call, ...]:
+        """The tools that a value calls: those of its objects, by their forms."""
+        return tuple(call for form, one in self._objects(value) for call in form.calls(one))
+
+    def sure(self, value: Any) -> float | None:
+        """How sure who made a value was, 0 to 1: the least sure of its objects that tell it."""
+        told = (form.sure(one) for form, one in self._objects(value))
+        return min((one for one in told if one is not None), default=None)
+
+    def _objects(self, value: Any) -> Iterator[tuple[Form, Any]]:
+        """The objects with a form in a value, with their forms."""
+        if isinstance(value, (list, tuple)):
+            parts: Iterable[Any] = value
+        elif isinstance(value, dict):
+            parts = value.values()
+        else:
+            form = self._by_kind.get(type(value))
+            if form is not None:
+                yield form, value
+            return
+        for part in parts:
+            yield from self._objects(part)
 
     def _form(self, value: Any) -> Form | None:
         if isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)):

@@ -6,6 +6,7 @@ into threads started with a copied context, tasks and nested calls.
 
 from __future__ import annotations
 
+import contextvars
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -21,7 +22,7 @@ from stemma.scope import Labels
 if TYPE_CHECKING:
     from stemma.lineage.frames import Frame
 
-__all__ = ["Context", "Mode", "current", "entered", "going_on", "said"]
+__all__ = ["Context", "Mode", "apart", "current", "entered", "going_on", "said"]
 
 Mode = Literal["normal", "bypass", "refresh"]
 
@@ -135,6 +136,9 @@ def _checked(labels: dict[str, Any]) -> dict[str, Any]:
 
 
 _NOTHING = Context()
+_EVERY = 0
+"""In the place of a cache's number: what is said for each that nothing else is said for."""
+
 _contexts: ContextVar[Mapping[int, Context]] = ContextVar(
     "stemma_contexts", default=MappingProxyType({})
 )
@@ -142,7 +146,21 @@ _contexts: ContextVar[Mapping[int, Context]] = ContextVar(
 
 def current(owner: int) -> Context:
     """What has been said for the cache with this number."""
-    return _contexts.get().get(owner, _NOTHING)
+    found = _contexts.get()
+    return found[owner] if owner in found else found.get(_EVERY, _NOTHING)
+
+
+def apart(tenant: str) -> contextvars.Context:
+    """A context apart from the present one, in which every cache keeps out of the way.
+
+    Of the request nothing is there: no frame, no run, nothing that was said.
+
+    Args:
+        tenant: In whose name calls are made there.
+    """
+    made = contextvars.Context()
+    made.run(_contexts.set, {_EVERY: Context(tenant=tenant, mode="bypass")})
+    return made
 
 
 def said() -> Mapping[int, Context]:

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from stemma.effects import Ask, Steps
-from stemma.embedders.protocol import Matrix
 from stemma.entry import Entry, Vector
 from stemma.outcome import Miss
 from stemma.parts import Parts
 from stemma.policies import context
 from stemma.query import Query
+from stemma.remembered import Remembered
 
 __all__ = ["Contexts"]
 
@@ -34,16 +34,23 @@ class Contexts:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._known: dict[str, Vector] = {}
+        self._remembered = Remembered(parts, TURNS)
 
     def embed(self, query: Query) -> Steps[Vector | None]:
         """The vector of a focus beside that of its context; `None` where a text does not fit."""
         texts = [str(query.request.focus), *query.request.turns]
-        for text in texts:
-            if text not in self._known and not (yield Ask(self._parts.embedder, "fits", (text,))):
-                return None
-        matrix = yield from self._vectors(texts)
+        if not (yield from self._remembered.fits(texts)):
+            return None
+        matrix = yield from self._remembered.vectors(texts)
         return context.beside(matrix[0], matrix[1:])
+
+    def vector(self, text: str) -> Steps[Vector | None]:
+        """The vector of a text; `None` where it does not fit."""
+        if not (yield from self._remembered.fits((text,))):
+            return None
+        matrix = yield from self._remembered.vectors((text,))
+        made: Vector = matrix[0]
+        return made
 
     def agreeing(
         self, query: Query, vector: Vector, near: Sequence[tuple[Entry, float]]
@@ -89,25 +96,11 @@ class Contexts:
             return refused
         other = [(one, two) for one, two in zip(asked, stored, strict=True) if one != two]
         if other:
-            ours = yield from self._vectors([one for one, _ in other])
-            theirs = yield from self._vectors([two for _, two in other])
+            ours = yield from self._remembered.vectors([one for one, _ in other])
+            theirs = yield from self._remembered.vectors([two for _, two in other])
             if not context.near_turns(ours, theirs):
                 return "a turn before it means something else"
         return ""
-
-    def _vectors(self, texts: Sequence[str]) -> Steps[Matrix]:
-        """The vectors of some texts, in their order; what is not known is embedded in one go."""
-        remembered = ((text, self._known.get(text)) for text in texts)
-        known = {text: vector for text, vector in remembered if vector is not None}
-        missing = [text for text in dict.fromkeys(texts) if text not in known]
-        if missing:
-            matrix = yield Ask(self._parts.embedder, "embed", (missing,))
-            known.update(zip(missing, matrix, strict=True))
-            if len(self._known) + len(missing) > TURNS:
-                self._known.clear()
-            self._known.update(zip(missing, matrix, strict=True))
-        made: Matrix = np.stack([known[text] for text in texts])
-        return made
 
 
 def _similarities(vector: Vector, stored: Half | None) -> tuple[float, float]:

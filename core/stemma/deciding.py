@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from stemma.effects import Steps
 from stemma.entry import Entry
+from stemma.hearing import Pair
+from stemma.outcome import Miss
 from stemma.parts import Parts
-from stemma.policies.threshold import Candidate, Decision
+from stemma.policies.learning import Trial
+from stemma.policies.threshold import Accepted, Candidate, Decision
 from stemma.query import Query
 
-__all__ = ["Deciding"]
+__all__ = ["Deciding", "audited"]
 
 
 class Deciding:
@@ -30,8 +34,49 @@ class Deciding:
             query: The question.
             near: Entries that may be served by themselves, with their similarities to it.
         """
-        yield from ()
-        return self._parts.policy.decide(
-            str(query.request.focus),
-            [Candidate(one.id, str(one.focus), similarity, one.value) for one, similarity in near],
+        scope, asked = query.scope, str(query.request.focus)
+        candidates = [
+            Candidate(one.id, str(one.focus), similarity, one.answer) for one, similarity in near
+        ]
+        if query.policy is not None:
+            return query.policy.decide(asked, candidates)
+        decision = yield from self._parts.policies.decide(
+            scope.tenant, scope.node, asked, candidates
         )
+        return (yield from self._judged(query, near, decision))
+
+    def _judged(
+        self, query: Query, near: Sequence[tuple[Entry, float]], decision: Decision
+    ) -> Steps[Decision]:
+        """The decision, after a judge was asked of a candidate in the grey band."""
+        hearing, grey, trial = self._parts.hearing, decision.grey, decision.trial
+        band = hearing.band
+        if band is None or grey is None or grey.probability < band.low or not hearing.trusted:
+            return decision
+        if band.when == "after":
+            return decision if trial is None else replace(decision, trial=replace(trial, grey=True))
+        stored = next(entry for entry, _ in near if entry.id == grey.id)
+        pair = Pair("questions", str(query.request.focus), str(stored.focus))
+        if not (yield from hearing.before(query.scope, pair, stored)):
+            return replace(decision, detail=f"{decision.detail}; {band.by} did not say yes")
+        if trial is not None and hearing.audits():
+            audited = replace(trial, approved=True)
+            return replace(decision, reason="audit", detail=f"{band.by} said yes", trial=audited)
+        if trial is not None:
+            yield from hearing.learn(query.scope, trial, stored, right=True, by=band.by)
+        why = f"similarity {grey.similarity:.3f}, and {band.by} says that it asks for the same"
+        accepted = (replace(grey, why=why),)
+        return replace(decision, accepted=accepted, reason="", detail="", trial=None)
+
+
+def audited(accepted: Accepted) -> Miss:
+    """The miss of what may be served by its texts, but lies near a wrong hit: see first."""
+    known = accepted.trial
+    trial = Trial(candidate=accepted.id, known=()) if known is None else known
+    return Miss(
+        reason="audit",
+        nearest=accepted.id,
+        similarity=accepted.similarity,
+        detail="a hit near it was reported as wrong",
+        trial=replace(trial, audit=True),
+    )

@@ -85,7 +85,7 @@ class Engine:
         self.parts = parts
         self.flights = Flights()
         self._looking = Lookup(parts)
-        self._putting = Putting(parts, self._looking.embed)
+        self._putting = Putting(parts, self._looking.embed, self._looking.walking)
         self.reusing = self._looking.reuse = Reusing(parts, self._looking, self._putting)
         self.at_once = self._looking.at_once
         self.lookup = self._looking.lookup
@@ -102,7 +102,7 @@ class Engine:
         """Look up, else compute once per key however many ask at once, then put."""
         outcome: Hit | Miss | None = None
         if query.mode == "normal" and query.search is None:
-            outcome = self.at_once(query.key.id, query.scope, query.codec, query.frame)
+            outcome = self.at_once(query.key.id, query.scope, query.codec, query.frame, query.place)
         if outcome is None:
             outcome = yield from self.lookup(query)
         if isinstance(outcome, Hit):
@@ -185,7 +185,12 @@ class Engine:
         return replace(miss, ticket=replace(ticket, sequence=fetched.sequence, started=now))
 
     def _compute(self, miss: Miss, computation: Computation, terms: Terms) -> Steps[Served]:
-        value = yield Ask(computation, "compute", foreign=True)
+        try:
+            value = yield Ask(computation, "compute", foreign=True)
+        except Exception as error:
+            if miss.ticket is not None:
+                self._looking.walking.pass_unstored(miss.ticket.query, repr(error), "failed")
+            raise
         if miss.ticket is None:
             return Served(value=value, outcome=miss)
         query = miss.ticket.query
@@ -193,7 +198,7 @@ class Engine:
             self.reusing.learn(query, value)
         refused = terms.admit(value) if terms.admit is not None else None
         if refused is not None:
-            stored = self._putting.done(miss.ticket, Stored(refused="not_admitted", detail=refused))
+            stored = self._putting.refuse(miss.ticket, value, refused)
         else:
             cost = terms.priced(miss.ticket) if terms.priced is not None else None
             life = terms.lasting(value) if terms.lasting is not None else None

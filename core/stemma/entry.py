@@ -10,12 +10,16 @@ import numpy as np
 from stemma.keys import digest
 from stemma.request import Key, LeftOut
 from stemma.scope import Labels, Node, Scope
+from stemma.walk import Walk
 
 __all__ = [
+    "QUARANTINED",
     "SCHEMA",
+    "UNJUDGED",
     "Cost",
     "Edge",
     "Entry",
+    "Judged",
     "Known",
     "Lineage",
     "Source",
@@ -30,7 +34,13 @@ SCHEMA = 1
 """Version of the stored form of an entry."""
 
 Known = Literal["observed", "ambient"]
-Verdict = Literal["unknown", "supported", "hallucinated"]
+Verdict = Literal["unknown", "supported", "hallucinated", "suspect"]
+"""`suspect`: it was served where it answers wrongly; whether it is right for its own question has
+not been seen since."""
+
+QUARANTINED: frozenset[Verdict] = frozenset({"hallucinated", "suspect"})
+"""The verdicts under which an entry is not served, and what was built on it neither."""
+
 Vector = np.ndarray[tuple[int], np.dtype[np.float32]]
 
 
@@ -106,6 +116,31 @@ class Cost:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Judged:
+    """What judgements have made of an entry, beside its verdict.
+
+    Args:
+        agreed: How many audits agreed with it: fresh answers that came out the same.
+        disagreed: How many did not.
+        barred: What it may never answer: digests of questions (`Hit.question`) and, where it is
+            wrong for its own, of its value. Kept for the entry's id, also when it is replaced.
+        doubted: Whether it lies near a wrong hit: before it is served by meaning again, an audit
+            must agree with it.
+        answer: The value hash by which its answer is known, where it says the same as another
+            entry in other words; empty where that is its own.
+    """
+
+    agreed: int = 0
+    disagreed: int = 0
+    barred: tuple[str, ...] = ()
+    doubted: bool = False
+    answer: str = ""
+
+
+UNJUDGED = Judged()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Entry:
     """One cached value, as it is stored.
 
@@ -113,8 +148,9 @@ class Entry:
     `proven_until` and `epoch` are a proof made at the put: while the store's invalidation epoch is
     still `epoch` and the time is before `proven_until`, every ancestor is valid as well, and
     nothing needs to be walked. `sequence`, `epoch` and `proven_until` are set by the store.
-    `before` are the turns of the conversation that are compared by meaning, and `left_out` is what
-    cleaning left out of the prompt.
+    `before` are the turns of the conversation that are compared by meaning, `left_out` is what
+    cleaning left out of the prompt, and `walk` is how an agent came here. `verified` is when it was
+    made, or an audit last agreed.
     """
 
     id: str
@@ -144,6 +180,13 @@ class Entry:
     proven_until: float | None = field(default=None, repr=False)
     before: tuple[str, ...] = field(default=(), repr=False)
     left_out: tuple[LeftOut, ...] = field(default=(), repr=False)
+    judged: Judged = field(default=UNJUDGED, repr=False)
+    walk: Walk | None = field(default=None, repr=False)
+
+    @property
+    def answer(self) -> str:
+        """What its answer is known by: entries with an equal one gave the same answer."""
+        return self.judged.answer or self.value
 
     @property
     def key(self) -> Key:

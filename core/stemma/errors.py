@@ -10,9 +10,11 @@ StemmaError
 │   ├── DamagedDatabase                the file is damaged; says what became of it
 │   ├── ForeignDatabase                the file is not a database of ours; left untouched
 │   └── SchemaTooNew                   written by a newer Stemma; left untouched
+├── HopLimit                           hops are nested too deep: an agent that calls itself
 ├── CodecError                         a value cannot be stored, or stored bytes cannot be read
 ├── EmbedderError                      the embedder is missing, or its vectors are unfit
 ├── RerankerError                      the reranker's scores cannot be told apart, or are no numbers
+├── JudgeError                         a judge gives no probability, or is asked too much at once
 ├── MissingDependency (also ImportError)   an optional package is not installed
 └── CacheFault                         raised instead of a miss, where `fail="closed"` was asked for
 ```
@@ -28,6 +30,8 @@ __all__ = [
     "DamagedDatabase",
     "EmbedderError",
     "ForeignDatabase",
+    "HopLimit",
+    "JudgeError",
     "MissingDependency",
     "RerankerError",
     "SchemaTooNew",
@@ -76,6 +80,10 @@ class SchemaTooNew(StoreError):
     """The database was written by a newer Stemma. It was not touched."""
 
 
+class HopLimit(StemmaError):
+    """Hops are nested deeper than their trace allows."""
+
+
 class CodecError(StemmaError):
     """A value cannot be stored, or stored bytes cannot be read back."""
 
@@ -86,6 +94,10 @@ class EmbedderError(StemmaError):
 
 class RerankerError(StemmaError):
     """What the reranker gives is not one number a text."""
+
+
+class JudgeError(StemmaError):
+    """What a judge gives is no probability, or too much is before it already."""
 
 
 class MissingDependency(StemmaError, ImportError):

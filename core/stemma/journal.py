@@ -1,8 +1,8 @@
-"""Servings and counters, gathered in memory and written in batches.
+"""Servings, counters and lessons, gathered in memory and written in batches.
 
 Nothing is written while a hit is served. A batch is written every second, when it has grown to
 `FULL`, and when the cache is closed; a process that is killed loses at most the last second's
-statistics, never an entry.
+statistics and lessons, never an entry.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable
 
 from stemma import forking
-from stemma.stores.protocol import Count, Serving, Store
+from stemma.stores.protocol import Count, Lesson, Serving, Store
 
 __all__ = ["EMBEDDER", "FACTOR", "Journal"]
 
@@ -21,7 +21,7 @@ FULL = 10_000
 """A batch this large is written at once."""
 
 MOST = 100_000
-"""Servings kept while the store does not take them; beyond it the oldest are dropped."""
+"""Servings, or lessons, kept while the store does not take them; beyond, the oldest are dropped."""
 
 EVERY = 1.0
 """Seconds between two batches."""
@@ -61,6 +61,7 @@ class Journal:
     def after_fork(self) -> None:
         """Begin anew in the child: what was gathered until now, the parent will write."""
         self._served: deque[tuple[Serving, str, float, int]] = deque(maxlen=MOST)
+        self._lessons: deque[Lesson] = deque(maxlen=MOST)
         self._counts: Sums = {}
         self._wake = threading.Event()
         self._thread: threading.Thread | None = None
@@ -82,29 +83,49 @@ class Journal:
         elif len(self._served) >= FULL:
             self._wake.set()
 
+    def teach(self, lesson: Lesson) -> None:
+        """Note what a policy has learnt."""
+        self._lessons.append(lesson)
+        if self._thread is None:
+            self._start()
+
     def flush(self) -> None:
         """Write what has been gathered, now."""
         with self._writing:
-            served = [self._served.popleft() for _ in range(len(self._served))]
+            self._write_lessons()
+            self._write_sums()
+
+    def _write_lessons(self) -> None:
+        lessons = [self._lessons.popleft() for _ in range(len(self._lessons))]
+        if not lessons:
+            return
+        try:
+            self._store.learn(lessons)
+        except Exception as error:
+            self._lessons.extendleft(reversed(lessons))
+            self._on_fault(error)
+
+    def _write_sums(self) -> None:
+        served = [self._served.popleft() for _ in range(len(self._served))]
+        with self._lock:
+            sums, self._counts = self._counts, {}
+        if not served and not sums:
+            return
+        for serving, node, seconds, tokens in served:
+            _add(sums, (serving.tenant, node, serving.tier), 1, seconds, tokens)
+        servings = [serving for serving, _, _, _ in served]
+        counts = [
+            Count(tenant=t, node=n, outcome=o, lookups=c, seconds=s, tokens=w)
+            for (t, n, o), (c, s, w) in sums.items()
+        ]
+        try:
+            self._store.journal(servings, counts)
+        except Exception as error:
+            # The sums are kept, with those of the servings; which entries they were is lost.
             with self._lock:
-                sums, self._counts = self._counts, {}
-            if not served and not sums:
-                return
-            for serving, node, seconds, tokens in served:
-                _add(sums, (serving.tenant, node, serving.tier), 1, seconds, tokens)
-            servings = [serving for serving, _, _, _ in served]
-            counts = [
-                Count(tenant=t, node=n, outcome=o, lookups=c, seconds=s, tokens=w)
-                for (t, n, o), (c, s, w) in sums.items()
-            ]
-            try:
-                self._store.journal(servings, counts)
-            except Exception as error:
-                # The sums are kept, with those of the servings; which entries they were is lost.
-                with self._lock:
-                    for key, (lookups, seconds, tokens) in sums.items():
-                        _add(self._counts, key, lookups, seconds, tokens)
-                self._on_fault(error)
+                for key, (lookups, seconds, tokens) in sums.items():
+                    _add(self._counts, key, lookups, seconds, tokens)
+            self._on_fault(error)
 
     def _start(self) -> None:
         with self._lock:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
 from stemma.codec import Codec
 from stemma.contexts import Contexts
-from stemma.deciding import Deciding
+from stemma.deciding import Deciding, audited
 from stemma.effects import Ask, Steps
 from stemma.entry import Entry, Vector
 from stemma.errors import CodecError, DamagedDatabase, UsageError
@@ -21,11 +21,14 @@ from stemma.lineage.validity import judge
 from stemma.outcome import Hit, Miss, Ticket
 from stemma.parts import Parts, kind_of
 from stemma.policies import context
-from stemma.policies.life import over
-from stemma.policies.threshold import Accepted
+from stemma.policies.threshold import Accepted, Decision
 from stemma.query import Query
 from stemma.scope import Scope
+from stemma.servable import refusal
 from stemma.stores.protocol import Fetched, Serving
+from stemma.trials import Served
+from stemma.walk import Place
+from stemma.walking import Walking, plain
 
 __all__ = ["Lookup", "Reuse"]
 
@@ -57,9 +60,17 @@ class Lookup:
         self._proofs: OrderedDict[str, tuple[int, int, float | None]] = OrderedDict()
         self._quick = "get" in parts.store.quick
         self._contexts = Contexts(parts)
+        self.walking = Walking(parts, self._contexts)
         self._deciding = Deciding(parts)
 
-    def at_once(self, key: str, scope: Scope, codec: Codec, frame: Frame | None) -> Hit | None:
+    def at_once(
+        self,
+        key: str,
+        scope: Scope,
+        codec: Codec,
+        frame: Frame | None,
+        place: Place | None = None,
+    ) -> Hit | None:
         """The exact hit that needs nothing but one quick read of the store, or `None`.
 
         The hot path: no steps, no waiting, for sync and async alike. Whatever is not plain (a
@@ -73,7 +84,11 @@ class Lookup:
             if entry is None:
                 return None
             now = self._parts.clock.now()
-            if _own_refusal(entry, scope, now) or not self._proven(entry, fetched.epoch, now):
+            if refusal(entry, scope, key, self._parts.confidence, now) is not None:
+                return None
+            if not self._proven(entry, fetched.epoch, now):
+                return None
+            if not plain(entry, place):
                 return None
             hit = _hit(entry, codec, now)
         except DamagedDatabase as error:
@@ -157,7 +172,7 @@ class Lookup:
                     yield from self._remove(key.id)
                     miss = Miss(reason="damaged", nearest=key.id)
                 continue
-            reason = _own_refusal(entry, scope, now)
+            reason = refusal(entry, scope, key.id, self._parts.confidence, now)
             detail = ""
             if reason is None:
                 reason, detail = yield from self.deep_refusal(entry, fetched.epoch, now)
@@ -165,6 +180,8 @@ class Lookup:
                 hit = yield from self._read(query, entry, now)
                 if isinstance(hit, Hit) and query.search is not None:
                     hit = yield from self.reuse.confirm(query, hit)
+                if isinstance(hit, Hit):
+                    hit = yield from self.walking.confirm(query, hit)
                 if isinstance(hit, Hit):
                     return hit
                 reason, detail = hit.reason, hit.detail
@@ -175,7 +192,7 @@ class Lookup:
         vector = yield from self.embed(query)
         if vector is None:
             return Miss(reason="cold", detail="the text is longer than the model's window"), None
-        policy = self._parts.policy
+        policy = self._parts.policy if query.policy is None else query.policy
         follows = query.request.turns != ()
         floor = context.floor(policy.floor) if follows else policy.floor
         near = yield from self.near(query, vector, policy.depth, floor)
@@ -183,15 +200,26 @@ class Lookup:
             if follows and near:
                 return (yield from self._contexts.far(vector, near[0][1].id, policy.floor)), vector
             return _too_far(near), vector
-        fetched, readable = yield from self.readable(near, floor)
+        fetched, readable, refused = yield from self.readable(query, near, floor)
+        if refused is not None and not readable:
+            return refused, vector
         if follows and readable:
             agreeing = yield from self._contexts.agreeing(query, vector, readable)
             if isinstance(agreeing, Miss):
                 return agreeing, vector
             readable = agreeing
-        now = self._parts.clock.now()
-        entries = {entry.id: entry for entry, _ in readable}
         decision = yield from self._deciding.decide(query, readable)
+        if decision.grey is not None and decision.accepted:
+            # A judge took its time; what was taken back meanwhile must not be served.
+            fetched, readable, _ = yield from self.readable(query, near, floor)
+        entries = {entry.id: entry for entry, _ in readable}
+        return (yield from self._decided(query, decision, entries, fetched.epoch)), vector
+
+    def _decided(
+        self, query: Query, decision: Decision, entries: Mapping[str, Entry], epoch: int
+    ) -> Steps[Hit | Miss]:
+        """The first of what was accepted that its ancestors allow; else why none is served."""
+        now = self._parts.clock.now()
         miss = Miss(
             reason=decision.reason,
             nearest=decision.nearest,
@@ -200,17 +228,24 @@ class Lookup:
             trial=decision.trial,
         )
         for accepted in decision.accepted:
-            entry = entries[accepted.id]
-            reason, detail = yield from self.deep_refusal(entry, fetched.epoch, now)
+            entry = entries.get(accepted.id)
+            if entry is None:
+                miss = Miss(reason="cold", detail="it was taken back while a judge was asked")
+                continue
+            reason, detail = yield from self.deep_refusal(entry, epoch, now)
+            if reason is None and entry.judged.doubted:
+                return audited(accepted)
             if reason is None:
                 hit = yield from self._read(query, entry, now, accepted)
                 if isinstance(hit, Hit):
-                    return hit, vector
-                reason = hit.reason
+                    hit = yield from self.walking.confirm(query, hit)
+                if isinstance(hit, Hit):
+                    return hit
+                reason, detail = hit.reason, hit.detail
             miss = Miss(
                 reason=reason, nearest=entry.id, similarity=accepted.similarity, detail=detail
             )
-        return miss, vector
+        return miss
 
     def embed(self, query: Query) -> Steps[Vector | None]:
         """The vector of a question's focus, or `None` where the text does not fit the window.
@@ -247,22 +282,29 @@ class Lookup:
         return sorted(found, key=lambda one: -one[1].similarity)
 
     def readable(
-        self, near: Sequence[tuple[Scope, Near]], floor: float
-    ) -> Steps[tuple[Fetched, list[tuple[Entry, float]]]]:
+        self, query: Query, near: Sequence[tuple[Scope, Near]], floor: float
+    ) -> Steps[tuple[Fetched, list[tuple[Entry, float]], Miss | None]]:
         """Those of the proposed entries that reach the floor and may be served by themselves.
 
-        With their similarities, in the order given; and what the store said of them.
+        With their similarities, in the order given; before them what the store said of them, and
+        after them why the first of those that may not be served may not.
         """
         wanted = {item.id: (scope, item) for scope, item in near if item.similarity >= floor}
         fetched: Fetched = yield Ask(self._parts.store, "get", (list(wanted),))
         for damaged in fetched.damaged:
             yield from self._remove(damaged)
         now = self._parts.clock.now()
-        return fetched, [
-            (entry, wanted[entry.id][1].similarity)
-            for entry in map(fetched.entries.get, wanted)
-            if entry is not None and _own_refusal(entry, wanted[entry.id][0], now) is None
-        ]
+        found: list[tuple[Entry, float]] = []
+        refused: Miss | None = None
+        for entry in filter(None, map(fetched.entries.get, wanted)):
+            scope, item = wanted[entry.id]
+            question = query.key_in(scope.partition).id
+            reason = refusal(entry, scope, question, self._parts.confidence, now)
+            if reason is None:
+                found.append((entry, item.similarity))
+            elif refused is None:
+                refused = Miss(reason=reason, nearest=entry.id, similarity=item.similarity)
+        return fetched, found, refused
 
     def deep_refusal(self, entry: Entry, epoch: int, now: float) -> Steps[tuple[str | None, str]]:
         """Why an entry may not be served by its ancestors; `None` where nothing is against it.
@@ -296,10 +338,17 @@ class Lookup:
     ) -> Steps[Hit | Miss]:
         """The hit of an entry that may be served; an unreadable one is removed."""
         try:
-            return _hit(entry, query.codec, now, by)
+            hit = _hit(entry, query.codec, now, by)
         except CodecError as error:
             yield from self._remove(entry.id)
             return Miss(reason="unreadable", nearest=entry.id, detail=str(error))
+        if by is None:
+            return hit
+        question = query.key_in(entry.partition).id
+        if by.trial is not None:
+            scope = query.scope
+            self._parts.trials.keep(question, Served(scope.tenant, scope.node, by.trial))
+        return replace(hit, question=question)
 
     def _remove(self, id: str) -> Steps[None]:
         try:
@@ -336,7 +385,7 @@ class Lookup:
         parts, entry, cost = self._parts, hit.entry, hit.entry.cost
         serving = Serving(entry.id, scope.tenant, hit.tier, hit.similarity, parts.clock.now())
         parts.journal.serve(serving, entry.node, cost.seconds, cost.tokens)
-        parts.join(frame, entry, sequence, partial(_said, codec, entry.payload))
+        parts.join(frame, entry, sequence, partial(_said, codec, entry.payload), hit.tier)
         if parts.listeners:
             parts.tell("lookup", scope, hit.tier, entry, hit.similarity, cost=cost, detail=hit.why)
 
@@ -359,7 +408,13 @@ def _hit(entry: Entry, codec: Codec, now: float, by: Accepted | None = None) -> 
     value, age = codec.decode(entry.payload), max(0.0, now - entry.made)
     if by is None:
         return Hit(
-            entry=entry, value=value, tier="exact", similarity=1.0, age=age, why=SAME_REQUEST
+            entry=entry,
+            value=value,
+            tier="exact",
+            similarity=1.0,
+            age=age,
+            why=SAME_REQUEST,
+            question=entry.id,
         )
     return Hit(
         entry=entry,
@@ -374,16 +429,6 @@ def _hit(entry: Entry, codec: Codec, now: float, by: Accepted | None = None) -> 
 
 def _said(codec: Codec, payload: bytes) -> str:
     return codec.text(codec.decode(payload))
-
-
-def _own_refusal(entry: Entry, scope: Scope, now: float) -> str | None:
-    if not entry.belongs_to(scope):
-        return "damaged"
-    if entry.verdict == "hallucinated":
-        return "quarantined"
-    if over(entry.made, entry.expires, now):
-        return "expired"
-    return None
 
 
 def _too_far(near: Sequence[tuple[Scope, Near]]) -> Miss:

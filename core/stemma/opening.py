@@ -10,8 +10,13 @@ from stemma.clock import Clock
 from stemma.embedders.protocol import Embedder
 from stemma.errors import EmbedderError, MissingDependency, StoreUnavailable, UsageError
 from stemma.indexes.protocol import Index
+from stemma.judges.band import GreyBand
+from stemma.judges.protocol import Judge
 from stemma.lease import Leases
+from stemma.lineage.chains import RISK
 from stemma.parts import Fail
+from stemma.policies.confidence import ConfidencePolicy
+from stemma.policies.learning import Learns
 from stemma.policies.life import LifePolicy
 from stemma.policies.novelty import Novelty
 from stemma.policies.same_answer import SameAnswer
@@ -28,7 +33,9 @@ __all__ = [
     "POLICIES",
     "Chosen",
     "Options",
+    "band_of",
     "embedder_of",
+    "is_file",
     "leases_of",
     "policy_of",
     "store_of",
@@ -46,7 +53,7 @@ class Options:
     url: str | Path | Store = field(repr=False)  # it may hold a password
     tenant: str | None
     embedder: Embedder | Any | None = field(repr=False)
-    policy: Policy | str
+    policy: Policy | str | Path
     max_error: float
     same_answer: SameAnswer | None
     life: LifePolicy
@@ -55,6 +62,9 @@ class Options:
     index: Index | None = None
     clock: Clock | None = None
     novelty: Novelty | None = None
+    confidence: ConfidencePolicy | None = None
+    grey: GreyBand | None = None
+    budget: float = RISK
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,15 +121,38 @@ def leases_of(url: str | Path | Store) -> Leases | None:
         return None  # an optimisation: the cache is as right without
 
 
-def policy_of(given: Policy | str, max_error: float, embedder: Embedder | None) -> Policy:
+def is_file(policy: Policy | str | Path) -> bool:
+    """Whether an argument names a file with a policy, by being a path or ending so."""
+    return isinstance(policy, Path) or (isinstance(policy, str) and policy.endswith(".json"))
+
+
+def band_of(given: Judge | GreyBand | None, policy: Policy | str | Path) -> GreyBand | None:
+    """The grey band that an argument names.
+
+    Raises:
+        UsageError: It is neither a judge nor a band, or the policy leaves nothing to a judge.
+    """
+    if given is None:
+        return None
+    named = isinstance(policy, str) and policy != "verified"
+    if not is_file(policy) and (named or not isinstance(policy, (str, Learns))):
+        raise UsageError('judge goes with policy="verified", or one of your own that learns')
+    return given if isinstance(given, GreyBand) else GreyBand(judge=given)
+
+
+def policy_of(given: Policy | str | Path, max_error: float, embedder: Embedder | None) -> Policy:
     """The policy that an argument names.
 
     Raises:
-        UsageError: The bound is out of its range.
+        UsageError: The bound is out of its range, or the file holds no policy for this embedder.
     """
-    if not isinstance(given, str):
-        return given
     revision = "" if embedder is None else embedder.revision
+    if is_file(given):
+        from stemma.policy_file import PolicyFile  # noqa: PLC0415 - only what is used
+
+        return PolicyFile.read(str(given)).made(revision)
+    if not isinstance(given, (str, Path)):
+        return given
     if given == "verified":
         from stemma.policies.verified import VerifiedPolicy  # noqa: PLC0415 - reads its weights
 

@@ -30,14 +30,18 @@ REASONS: Mapping[str, str] = {
     "guard:name": "the nearest entry asks about other names",
     "guard:question": "the nearest entry asks for another kind of thing",
     "guard:order": "the same words in another order",
+    "guard:language": "not near enough for a language that the guards do not know",
     "guard:word": "the nearest entry asks about another thing",
     "context": "the conversation before the nearest entry means something else",
     "unproven": "no list found for a near query is known to hold this one's documents",
     "too_few": "the stored list is shorter than what is asked for",
+    "intent_drift": "what the agent is after is not what the nearest step was made for",
+    "budget": "the hits by meaning that the chain is built on would risk too much together",
     "audit": "it was recomputed to see whether the hit would have been right",
     "source_changed": "a document it was built from has changed",
     "parent_invalid": "an entry it was built from is gone, replaced, expired or quarantined",
-    "quarantined": "the stored entry was reported as wrong",
+    "quarantined": "the stored entry was reported as wrong, or as a wrong hit",
+    "reported": "it was reported as a wrong hit for this question",
     "low_confidence": "too little speaks for the stored entry being right",
     "damaged": "the stored record was damaged and has been removed",
     "unreadable": "the stored value could not be read and has been removed",
@@ -45,6 +49,12 @@ REASONS: Mapping[str, str] = {
     "refresh": "the caller asked for a fresh value",
     "no_tenant": "nothing named a tenant",
     "unkeyable": "an argument has no stable key",
+    "undeclared": "nothing declares that the tool's results may be kept",
+    "writes": "the tool writes, so it is called every time",
+    "declined": "the tool's declaration speaks against keeping this call's result",
+    "unscoped": "the result belongs to a user or session, and none is named",
+    "unresolved": "an argument that names what the tool reads is missing",
+    "unsettled": "what the tool reads is being written",
     "fault": "the cache itself failed",
 }
 """Every reason a `Miss` can carry, in words."""
@@ -64,6 +74,8 @@ class Hit:
         probability: For a semantic hit, the estimated probability that it is right, 0 to 1.
         list: For a retrieval that can serve other queries, how its list is known to be right:
             `"exact"` (the same search), `"prefix"` (a longer one), `"proven"` or `"statistical"`.
+        question: The digest of the question it was served to: the id that an entry of its own has,
+            or would have. With the entry's id it names the hit, for `Cache.report`.
     """
 
     entry: Entry
@@ -74,6 +86,7 @@ class Hit:
     why: str
     probability: float = 1.0
     list: str = ""
+    question: str = ""
 
     hit: Literal[True] = field(default=True, repr=False)
 
@@ -86,6 +99,7 @@ class Hit:
             "similarity": self.similarity,
             "age": self.age,
             "entry": self.entry.id,
+            "question": self.question,
             "saved_tokens": self.entry.cost.tokens,
             "saved_seconds": self.entry.cost.seconds,
         }

@@ -13,10 +13,16 @@ from stemma.embedders.protocol import Embedder
 from stemma.entry import Cost, Entry
 from stemma.errors import CacheFault, DamagedDatabase, StoreError
 from stemma.events import Event, Kind, Listeners
+from stemma.hearing import Hearing
 from stemma.indexes.protocol import Index
 from stemma.journal import Journal
+from stemma.judges.band import GreyBand
+from stemma.learnt import Policies
 from stemma.lease import Leases
+from stemma.lineage.chains import RISK
 from stemma.lineage.frames import Frame, Read, register
+from stemma.lineage.paths import Step
+from stemma.policies.confidence import ConfidencePolicy
 from stemma.policies.life import LifePolicy
 from stemma.policies.novelty import Novelty
 from stemma.policies.same_answer import SameAnswer
@@ -24,6 +30,7 @@ from stemma.policies.threshold import Policy
 from stemma.query import Query
 from stemma.scope import Scope
 from stemma.stores.protocol import Store
+from stemma.trials import Trials
 
 __all__ = ["Fail", "Parts", "kind_of"]
 
@@ -56,6 +63,9 @@ class Parts:
         leases: Leases | None = None,
         same_answer: SameAnswer | None = None,
         novelty: Novelty | None = None,
+        confidence: ConfidencePolicy | None = None,
+        grey: GreyBand | None = None,
+        budget: float = RISK,
     ) -> None:
         self.store = store
         self.index = index
@@ -67,8 +77,20 @@ class Parts:
         self.leases = leases
         self.same_answer = SameAnswer() if same_answer is None else same_answer
         self.novelty = novelty
+        self.confidence = ConfidencePolicy() if confidence is None else confidence
+        self.trials = Trials()
+        self.hearing = Hearing(self, grey, self.same_answer)
+        self.budget = budget
         self.listeners = Listeners()
         self.journal = Journal(store, lambda error: self.fault("journal", error))
+        self.policies = Policies(
+            policy,
+            embedder=embedder,
+            store=store,
+            journal=self.journal,
+            clock=clock,
+            warn=lambda words: self.tell("warning", None, "policy", detail=words),
+        )
         self.sequence = 0
         self._logged: dict[tuple[str, str], float] = {}
         self.number = next(_numbers)
@@ -89,14 +111,22 @@ class Parts:
         )
 
     def join(
-        self, frame: Frame | None, entry: Entry, sequence: int, said: str | Callable[[], str]
+        self,
+        frame: Frame | None,
+        entry: Entry,
+        sequence: int,
+        said: str | Callable[[], str],
+        how: str,
     ) -> None:
         """The entry was read (or made) in the frame: it is a parent of what follows."""
         if frame is None:
             return
         frame.read(Read("entry", entry.id, {self.number: sequence}, None, entry.value, said))
+        if entry.walk is not None and entry.walk.intent is not None and frame.chain.origin is None:
+            begun = entry.walk.origin if entry.walk.origin is not None else entry.walk.intent
+            frame.chain.origin = begun.text
         if entry.node == "hop":
-            frame.steps.append(entry.id)
+            frame.steps.append(Step(entry.id, how))
 
     def _log(self, where: str, words: str) -> None:
         """Log a fault, for who has no listener; the same kind of it once in a while."""

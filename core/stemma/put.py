@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from stemma.codec import Encoded
+from stemma.codec import Encoded, JsonCodec
 from stemma.effects import Ask, Steps
-from stemma.entry import Cost, Entry, Lineage, SourceEdge, Vector
+from stemma.entry import Cost, Entry, Lineage, Source, SourceEdge, Vector
 from stemma.errors import CodecError, StemmaError, UsageError
 from stemma.judging import Judging
 from stemma.outcome import Stored, Ticket
 from stemma.parts import Parts, kind_of
+from stemma.policies.life import Aging
+from stemma.policies.shares import share
 from stemma.query import Query
 from stemma.ranking import Ranking
 from stemma.stores.protocol import Put
 from stemma.traffic import Traffic
+from stemma.walk import Walk
+from stemma.walking import Walking
 
 __all__ = ["Putting"]
 
@@ -37,11 +41,15 @@ class Putting:
     Args:
         parts: What it works with.
         embed: The steps that give a question's vector, or `None` where its text does not fit.
+        walking: What tells how an agent came to what is stored.
     """
 
-    def __init__(self, parts: Parts, embed: Callable[[Query], Steps[Vector | None]]) -> None:
+    def __init__(
+        self, parts: Parts, embed: Callable[[Query], Steps[Vector | None]], walking: Walking
+    ) -> None:
         self._parts = parts
         self._embed = embed
+        self._walking = walking
         self._judging = Judging(parts)
         self._traffic = Traffic(parts)
 
@@ -51,7 +59,7 @@ class Putting:
         value: Any,
         *,
         cost: Cost | None = None,
-        confidence: float = 1.0,
+        confidence: float | None = None,
         life: float | None = None,
     ) -> Steps[Stored]:
         """Store a value under the ticket of the miss that made it be computed.
@@ -60,16 +68,21 @@ class Putting:
             ticket: The ticket.
             value: The value.
             cost: What a hit will save; by default the time since the lookup.
-            confidence: How sure the value is to be right, 0 to 1; shortens its life.
+            confidence: How sure the value is to be right, 0 to 1; `None`: as it says itself.
             life: How long it lives at most, seconds; `None`: as the policy says.
+
+        Raises:
+            UsageError: The confidence is out of its range.
         """
+        if confidence is not None:
+            confidence = share("confidence", confidence)
         encoded = self._encode(ticket, value)
         if isinstance(encoded, Stored):
             return self.done(ticket, encoded)
         (stored,) = yield from self._put_all(
-            [_Ready(ticket, value, encoded, cost, confidence, life)]
+            [_Ready(ticket, value, encoded, cost, self._sure(ticket, value, confidence), life)]
         )
-        yield from self._judging.judge(ticket, encoded)
+        yield from self._judging.judge(ticket, value, encoded, stored.entry)
         return stored
 
     def put_many(
@@ -78,7 +91,7 @@ class Putting:
         """Store many values in one transaction; `cost` is what a hit of each will save."""
         encoded = [(ticket, self._encode(ticket, value)) for ticket, value in values]
         ready = [
-            _Ready(ticket, value, one, cost, 1.0, None)
+            _Ready(ticket, value, one, cost, self._sure(ticket, value), None)
             for (ticket, value), (_, one) in zip(values, encoded, strict=True)
             if isinstance(one, Encoded)
         ]
@@ -96,6 +109,18 @@ class Putting:
         except CodecError as error:
             return Stored(refused="unstorable", detail=str(error))
 
+    def _sure(self, ticket: Ticket, value: Any, given: float | None = None) -> float:
+        """How sure a value is: as was given, else as it says itself, where it says that, else 1."""
+        codec = ticket.query.codec
+        if given is not None or not isinstance(codec, JsonCodec):
+            return 1.0 if given is None else given
+        try:
+            told = codec.sure(value)
+            return 1.0 if told is None else share("sure", told)
+        except Exception as error:  # a provider wrote something else there: no reason to fail
+            self._parts.fault("confidence", error, ticket.query.scope)
+            return 1.0
+
     def _put_all(self, values: Sequence[_Ready]) -> Steps[list[Stored]]:
         now = self._parts.clock.now
         try:
@@ -105,7 +130,9 @@ class Putting:
                 vector = yield from self._vector(one)
                 admission = yield from self._traffic.admission(one.ticket.query, vector)
                 if admission.admitted:
-                    puts.append(self._record(one, vector, admission.longer))
+                    aging = self._aging(one, admission.longer)
+                    walk = yield from self._walking.walk(one.ticket.query, aging)
+                    puts.append(self._record(one, vector, aging, walk))
                     refused.append(None)
                 else:
                     refused.append(Stored(refused="not_admitted", detail=admission.why))
@@ -120,8 +147,10 @@ class Putting:
             frame = one.ticket.query.frame
             if result.entry is not None:
                 self._parts.saw(result.entry.sequence)
-                self._parts.join(frame, result.entry, result.entry.sequence, one.encoded.text)
-            self.done(one.ticket, result)
+                self._parts.join(
+                    frame, result.entry, result.entry.sequence, one.encoded.text, "stored"
+                )
+            self.done(one.ticket, result, one.encoded.value)
         return stored
 
     def _vector(self, ready: _Ready) -> Steps[Vector | None]:
@@ -136,15 +165,16 @@ class Putting:
             self._parts.fault("embed", error, ticket.query.scope)
             return None
 
-    def _record(self, ready: _Ready, vector: Vector | None, longer: float) -> Put:
+    def _record(self, ready: _Ready, vector: Vector | None, aging: Aging, walk: Walk | None) -> Put:
         ticket, encoded, cost = ready.ticket, ready.encoded, ready.cost
         query, now = ticket.query, self._parts.clock.now()
-        frame = query.frame
+        frame = query.frame if query.within is None else query.within
         own = query.key.id
         traced = None
         if frame is not None:
             traced = frame.trace(self._parts.number, query.prompt, own, encoded.text)
-        lineage = Lineage() if traced is None else _with_candidates(traced.lineage, ready.value)
+        lineage = Lineage() if traced is None else traced.lineage
+        lineage = _with_sources(lineage, (*query.sources, *_candidates(ready.value)))
         if traced is not None and not traced.complete:
             raise StemmaError(
                 "the frame read more than can be recorded; its lineage would be untrue"
@@ -169,10 +199,11 @@ class Putting:
             cost=Cost(seconds=seconds) if cost is None else cost,
             made=now,
             verified=now,
-            expires=self._expires(ready, now, longer),
+            expires=_expires(ready, now, aging),
             derived=bool(lineage),
             before=query.request.turns,
             left_out=query.request.left_out,
+            walk=walk,
         )
         if traced is None:
             return Put(entry=entry, vector=vector, since=ticket.sequence)
@@ -184,34 +215,59 @@ class Putting:
             read_at=traced.read_at,
         )
 
-    def _expires(self, ready: _Ready, now: float, longer: float) -> float | None:
+    def _aging(self, ready: _Ready, longer: float) -> Aging:
         query, policy = ready.ticket.query, self._parts.life
         base = policy.base[query.scope.node] if query.life is None else query.life
-        life = policy.life(
+        return policy.aging(
             query.scope.node,
             hop=query.hop,
             confidence=ready.confidence,
-            seed=query.key.id,
             base=None if base is None else base * longer,
+            factor=None if query.place is None else query.place.factor,
+            floor=None if query.place is None else query.place.floor,
         )
-        ends = [now + one for one in (life, ready.life) if one is not None]
-        return min(ends, default=None)
 
-    def done(self, ticket: Ticket, stored: Stored) -> Stored:
-        """Note and tell the outcome of a put."""
+    def refuse(self, ticket: Ticket, value: Any, why: str) -> Stored:
+        """Note and tell that a value is not to be stored."""
+        encoded = self._encode(ticket, value)
+        known = encoded.value if isinstance(encoded, Encoded) else ""
+        return self.done(ticket, Stored(refused="not_admitted", detail=why), known)
+
+    def done(self, ticket: Ticket, stored: Stored, value: str = "") -> Stored:
+        """Note and tell the outcome of a put; `value` is the value hash, where it has one."""
         query = ticket.query
-        if stored.entry is None and query.scope.node == "retrieval" and query.frame is not None:
-            query.frame.read_unstored(query.scope.index, {self._parts.number: ticket.sequence})
+        if stored.entry is None:
+            self._walking.pass_unstored(query, value, "not stored")
+            self._note_unstored(ticket)
         if self._parts.listeners:
             outcome = "stored" if stored.entry is not None else str(stored.refused)
             self._parts.tell("put", query.scope, outcome, stored.entry, detail=stored.detail)
         return stored
 
+    def _note_unstored(self, ticket: Ticket) -> None:
+        """Note in the frame what a value was read from that is not there to tell of it."""
+        query = ticket.query
+        if query.frame is None:
+            return
+        read_at = {self._parts.number: ticket.sequence}
+        query.frame.read_sources(((one, "") for one in query.sources), read_at)
+        if query.scope.node == "retrieval":
+            query.frame.read_unstored(query.scope.index, read_at)
 
-def _with_candidates(lineage: Lineage, value: Any) -> Lineage:
-    """With the documents that a ranking holds beyond those that were asked for."""
-    if not isinstance(value, Ranking) or not value.beyond:
+
+def _expires(ready: _Ready, now: float, aging: Aging) -> float | None:
+    lives = (aging.life(ready.ticket.key.id), ready.life)
+    return min((now + one for one in lives if one is not None), default=None)
+
+
+def _candidates(value: Any) -> Sequence[Source]:
+    """The documents that a ranking holds beyond those that were asked for."""
+    return value.beyond if isinstance(value, Ranking) else ()
+
+
+def _with_sources(lineage: Lineage, sources: Sequence[Source]) -> Lineage:
+    if not sources:
         return lineage
     known = {edge.source for edge in lineage.sources}
-    more = (SourceEdge(source=one) for one in value.beyond if one not in known)
+    more = (SourceEdge(source=one) for one in sources if one not in known)
     return Lineage(parents=lineage.parents, sources=(*lineage.sources, *more))

@@ -12,7 +12,10 @@ from stemma.scope import Labels, Scope
 from stemma.search import Search
 
 if TYPE_CHECKING:
+    from stemma.entry import Source
     from stemma.lineage.frames import Frame
+    from stemma.policies.threshold import Policy
+    from stemma.walk import Place
 
 __all__ = ["Query"]
 
@@ -36,6 +39,10 @@ class Query:
         life: The base life of what will be stored, seconds; `None`: as the policy says.
         hop: The hop at which it is asked, from 1.
         search: The vector search behind it, where a list found for another query may serve it.
+        policy: What decides by meaning; `None`: the cache's own policy.
+        place: Where the agent is that asks; `None` where it is no step of one.
+        within: The frame that the value was computed in, where that is not `frame`.
+        sources: What the value is read from outside the cache, where that is known beforehand.
     """
 
     scope: Scope
@@ -50,3 +57,11 @@ class Query:
     life: float | None = None
     hop: int = 1
     search: Search | None = None
+    policy: Policy | None = None
+    place: Place | None = None
+    within: Frame | None = None
+    sources: tuple[Source, ...] = ()
+
+    def key_in(self, partition: str) -> Key:
+        """The request's key in the tenant's partition, or in that of a pool searched as well."""
+        return next((key for _, key in self.pools if key.partition == partition), self.key)

@@ -93,10 +93,10 @@ class Reusing:
         if vector is None:
             return Miss(reason="cold", detail="the query has no vector"), None
         near = yield from self._looking.near(query, vector, DEPTH, NEAR)
-        fetched, readable = yield from self._looking.readable(near, NEAR)
+        fetched, readable, refused = yield from self._looking.readable(query, near, NEAR)
         lists = list(_lists(query, readable, vector))
         if not lists:
-            return Miss(reason="cold"), vector
+            return Miss(reason="cold") if refused is None else refused, vector
         search.near = [one.ranking for one in lists]
         miss = Miss(reason="unproven", nearest=lists[0].entry.id, similarity=lists[0].similarity)
         for listed, found in self._found(query, lists, vector):
@@ -125,7 +125,7 @@ class Reusing:
             stored = yield from self._keep(ticket, served, entry)
             if stored.refused in ("recalled", "parent_gone"):
                 return _changed(entry, similarity), vector
-            return self._hit(entry, served, similarity), vector
+            return self._hit(query, entry, served, similarity), vector
         return miss, vector
 
     def learn(self, query: Query, ranking: Ranking) -> None:
@@ -191,7 +191,7 @@ class Reusing:
             rest = max(0.0, entry.expires - self._parts.clock.now())
         return (yield from self._putting.put(ticket, served, cost=entry.cost, life=rest))
 
-    def _hit(self, entry: Entry, served: Ranking, similarity: float) -> Hit:
+    def _hit(self, query: Query, entry: Entry, served: Ranking, similarity: float) -> Hit:
         return Hit(
             entry=entry,
             value=served,
@@ -201,6 +201,7 @@ class Reusing:
             why=_WHY[served.kind],
             probability=1.0 if served.kind == "proven" else 0.999,
             list=served.kind,
+            question=query.key_in(entry.partition).id,
         )
 
 

@@ -1,20 +1,20 @@
-"""Taking back what should not be served any more: recalls, removals, verdicts."""
+"""Taking back what should not be served any more: recalls and removals."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 
 from stemma.effects import Ask, Steps
-from stemma.entry import Verdict
 from stemma.errors import StoreUnavailable, UsageError
 from stemma.outcome import Recall
 from stemma.parts import Parts
 from stemma.scope import NODES
 from stemma.selector import Selector
-from stemma.stores.protocol import Judgement, Store
+from stemma.stores.protocol import RecallsMany, Store
 
-__all__ = ["report", "take_back"]
+__all__ = ["recall_all", "take_back", "together"]
 
 
 def take_back(
@@ -44,33 +44,41 @@ def take_back(
     return recall
 
 
-def report(
-    parts: Parts, entry: str, verdict: Verdict, by: str, confidence: float
-) -> Steps[Judgement]:
-    """Set a verdict on an entry's present value.
+def recall_all(parts: Parts, selectors: Sequence[Selector]) -> Steps[list[Recall]]:
+    """Take back what each of the selectors names, and everything built from it.
 
     Raises:
-        UsageError: There is no such entry, or an argument is wrong.
-        StoreError: The store could not do it.
+        StoreError: The store could not do it. Not everything was taken back.
     """
-    if verdict not in ("hallucinated", "supported"):
-        raise UsageError(f'verdict must be "hallucinated" or "supported", not {verdict!r}')
-    if not 0.0 <= confidence <= 1.0:
-        raise UsageError(f"confidence must be from 0 to 1, not {confidence!r}")
-    found = (yield Ask(parts.store, "get", ([entry],))).entries.get(entry)
-    if found is None:
-        raise UsageError(f"there is no entry {entry!r}")
-    judgement = Judgement(
-        entry=entry,
-        value=found.value,
-        verdict=verdict,
-        by=by,
-        confidence=float(confidence),
-        at=parts.clock.now(),
+    if not selectors:
+        return []
+    receipts: list[Recall] = yield Ask(_RecallingMany(parts), "recall", (selectors,))
+    parts.saw(max(one.sequence for one in receipts))
+    return receipts
+
+
+def together(parts: Parts, receipts: Sequence[Recall], named: Mapping[str, str]) -> Recall:
+    """One receipt for several recalls, each entry once; `named` says what they were for."""
+    entries = itertools.chain.from_iterable(receipt.entries for receipt in receipts)
+    return Recall(
+        selector=named,
+        dry_run=False,
+        entries=tuple(dict.fromkeys(entries)),
+        sequence=max((one.sequence for one in receipts), default=parts.sequence),
     )
-    yield Ask(parts.store, "judge", (judgement,))
-    parts.tell("verdict", None, verdict, found)
-    return judgement
+
+
+class _RecallingMany:
+    """Several recalls as something that can be asked: in one transaction, where the store can."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._store = parts.store
+        self._now = parts.clock.now()
+
+    def recall(self, selectors: Sequence[Selector]) -> list[Recall]:
+        if isinstance(self._store, RecallsMany):
+            return list(self._store.recall_all(selectors, now=self._now))
+        return [self._store.recall(one, now=self._now) for one in selectors]
 
 
 class _Recalling:

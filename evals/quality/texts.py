@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from evals.rag.texts import rows
+from stemma.replays.log import Request
 
 __all__ = [
     "PAIRS",
     "STREAMS",
     "Pair",
-    "Request",
     "asked_in_turn",
     "contrasts",
     "pairs",
@@ -32,15 +32,6 @@ PAIRS = ("hard_negatives en", "hard_negatives zh", "tool_args", "gptcache", "own
 
 _HAN = re.compile("[\u3400-\u9fff]")
 _TESTS = Path(__file__).parents[2] / "tests" / "policies"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Request:
-    """One request; those of a group have the same answer."""
-
-    text: str
-    group: str
-    tenant: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -12,10 +12,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evals.fit_verifier import WEIGHTS, fit_standing, fit_verifier
-from evals.quality.texts import Pair, Request, pairs, seen, stream
+from evals.quality.texts import Pair, pairs, seen, stream
 from evals.quality.vectors import vectors
 from stemma.embedders import Embedder
 from stemma.policies.verifier import shipped
+from stemma.replays.log import Request
 
 __all__ = ["WITHOUT", "held_out", "others", "shipped_weights"]
 

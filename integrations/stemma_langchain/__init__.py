@@ -18,12 +18,15 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from stemma_langchain.cached_node import cached_node
     from stemma_langchain.chain import CachedChain
     from stemma_langchain.chat_model import CachedChatModel
     from stemma_langchain.corpus import WatchedRecordManager, WatchedVectorStore
     from stemma_langchain.embedding_store import EmbeddingByteStore
     from stemma_langchain.embeddings import CachedEmbeddings, LocalEmbeddings
     from stemma_langchain.llm_cache import LLMCache
+    from stemma_langchain.node_cache import NodeCache
+    from stemma_langchain.node_keys import node_key
     from stemma_langchain.reranker import CachedReranker
     from stemma_langchain.retriever import CachedRetriever
 
@@ -36,8 +39,11 @@ __all__ = [
     "EmbeddingByteStore",
     "LLMCache",
     "LocalEmbeddings",
+    "NodeCache",
     "WatchedRecordManager",
     "WatchedVectorStore",
+    "cached_node",
+    "node_key",
 ]
 
 _FACES = {
@@ -49,9 +55,19 @@ _FACES = {
     "EmbeddingByteStore": "stemma_langchain.embedding_store",
     "LLMCache": "stemma_langchain.llm_cache",
     "LocalEmbeddings": "stemma_langchain.embeddings",
+    "NodeCache": "stemma_langchain.node_cache",
     "WatchedRecordManager": "stemma_langchain.corpus",
     "WatchedVectorStore": "stemma_langchain.corpus",
+    "cached_node": "stemma_langchain.cached_node",
+    "node_key": "stemma_langchain.node_keys",
 }
+
+_BROUGHT = {
+    "langchain": "LangChain: pip install 'stemma-cache[langchain]'",
+    "langgraph": "LangGraph: pip install 'langgraph>=1.0,<2'",
+    "xxhash": "LangGraph: pip install 'langgraph>=1.0,<2'",
+}
+"""What the faces need, and how to get it."""
 
 
 def __getattr__(name: str) -> Any:
@@ -62,13 +78,12 @@ def __getattr__(name: str) -> Any:
         importlib.import_module("stemma_langchain.runs")
         face = getattr(importlib.import_module(module), name)
     except ModuleNotFoundError as error:
-        if error.name is None or not error.name.startswith("langchain"):
+        missing = next((one for one in _BROUGHT if (error.name or "").startswith(one)), None)
+        if missing is None:
             raise
         from stemma import MissingDependency  # noqa: PLC0415 - only where it goes wrong
 
-        raise MissingDependency(
-            f"{name} needs LangChain: pip install 'stemma-cache[langchain]'"
-        ) from error
+        raise MissingDependency(f"{name} needs {_BROUGHT[missing]}") from error
     globals()[name] = face
     return face
 

@@ -29,8 +29,18 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, Generati
 from langchain_core.prompt_values import ChatPromptValue, StringPromptValue
 
 from stemma import Form, JsonCodec, storable
+from stemma_langchain.logprobs import sure_of_generation, sure_of_message
 
-__all__ = ["CODEC", "NOTE", "MessageCodec", "document_text", "fresh_id", "message_text"]
+__all__ = [
+    "CODEC",
+    "FORMS",
+    "NOTE",
+    "MessageCodec",
+    "built",
+    "document_text",
+    "fresh_id",
+    "message_text",
+]
 
 NOTE = "stemma"
 """Where the note of a hit is, in a message's response metadata and a document's metadata."""
@@ -91,7 +101,7 @@ def _load(kind: type[BaseMessage]) -> Callable[[Any], Any]:
     return load
 
 
-def _built(kind: type[Any], fields: dict[str, Any]) -> Any:
+def built(kind: type[Any], fields: dict[str, Any]) -> Any:
     """An object of a pydantic class from fields that were validated before they were stored.
 
     It goes the way that copying and unpickling go: a third of what validating again would cost.
@@ -110,7 +120,7 @@ def _built(kind: type[Any], fields: dict[str, Any]) -> Any:
 
 def _load_ai(values: Any) -> Any:
     given = values.get
-    return _built(
+    return built(
         AIMessage,
         {
             "content": given("content", ""),
@@ -128,7 +138,7 @@ def _load_ai(values: Any) -> Any:
 
 def _load_chat_generation(values: Any) -> Any:
     message = values["message"]
-    return _built(
+    return built(
         ChatGeneration,
         {
             "text": message_text(message),
@@ -142,6 +152,10 @@ def _load_chat_generation(values: Any) -> Any:
 def _ai_identity(message: Any) -> Any:
     calls = [{"name": call["name"], "args": call["args"]} for call in message.tool_calls]
     return [message.content, calls, len(message.invalid_tool_calls), message.name]
+
+
+def _calls(message: Any) -> list[tuple[str, dict[str, Any]]]:
+    return [(call["name"], call["args"]) for call in getattr(message, "tool_calls", ())]
 
 
 def _identity(message: Any) -> Any:
@@ -182,6 +196,8 @@ def _generation(
         load=load if build is None else build,
         identity=lambda generation: getattr(generation, field),
         text=lambda generation: generation.text,
+        calls=lambda generation: _calls(getattr(generation, field)),
+        sure=sure_of_generation,
     )
 
 
@@ -203,6 +219,8 @@ FORMS: tuple[Form, ...] = (
         load=_load_ai,
         identity=_ai_identity,
         text=message_text,
+        calls=_calls,
+        sure=sure_of_message,
     ),
     Form(
         tag="lc.AIMessageChunk",
@@ -211,6 +229,8 @@ FORMS: tuple[Form, ...] = (
         load=_ai_chunk,
         identity=_ai_identity,
         text=message_text,
+        calls=_calls,
+        sure=sure_of_message,
     ),
     _message(HumanMessage),
     _message(SystemMessage),

@@ -30,6 +30,7 @@ from stemma_langchain.codec import CODEC
 from stemma_langchain.prompts import ModelString, Turns, is_chat, plain_prompt, read_model
 from stemma_langchain.replies import call_cost, handed_out, refused
 from stemma_langchain.runs import runs
+from stemma_langchain.tickets import late_ticket
 
 __all__ = ["LLMCache"]
 
@@ -240,7 +241,7 @@ class LLMCache(BaseCache):
         ):
             return ticket
         query = self._query(prompt, llm_string, made)
-        return None if query is None else _late_ticket(self.cache, query)
+        return None if query is None else late_ticket(self.cache, query)
 
     def _is_callers(self, ticket: Ticket) -> bool:
         """Whether the ticket is of the tenant whose call this is, as far as that can be told."""
@@ -272,10 +273,3 @@ class LLMCache(BaseCache):
 def _over(ticket: Ticket) -> bool:
     frame = ticket.query.frame
     return frame is not None and frame.closed
-
-
-def _late_ticket(cache: Cache, query: Query) -> Ticket:
-    """A ticket for an update without a lookup: what was recalled since its frame began counts."""
-    parts = cache.engine.parts
-    began = query.frame.began.get(parts.number, 0) if query.frame is not None else 0
-    return Ticket(query=query, sequence=began, started=parts.clock.monotonic())

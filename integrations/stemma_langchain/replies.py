@@ -19,6 +19,7 @@ __all__ = [
     "handed_out",
     "mark",
     "mark_message",
+    "parts",
     "refused",
     "refused_message",
     "refused_output",
@@ -71,7 +72,7 @@ def refused_output(output: Any) -> str | None:
             said = output.get(name)
             if isinstance(said, str) and not said.strip():
                 return "the answer is empty"
-    replies = (part for part in _parts(output) if isinstance(part, AIMessage))
+    replies = (one for one in parts(output) if isinstance(one, AIMessage))
     return next(filter(None, map(refused_message, replies)), None)
 
 
@@ -107,7 +108,7 @@ def handed_out(hit: Hit) -> list[Generation]:
 
 def mark(value: Any, note: dict[str, Any]) -> Any:
     """Put the note of a hit on every reply and document in a value that was just read."""
-    for part in _parts(value):
+    for part in parts(value):
         if isinstance(part, AIMessage):
             mark_message(part, note)
         elif isinstance(part, Document):
@@ -122,13 +123,14 @@ def mark_message(message: AIMessage, note: dict[str, Any]) -> None:
     message.usage_metadata = UsageMetadata(input_tokens=0, output_tokens=0, total_tokens=0)
 
 
-def _parts(value: Any) -> Iterator[Any]:
+def parts(value: Any) -> Iterator[Any]:
+    """What a value is made of: what is in its mappings, lists and tuples, else itself."""
     if isinstance(value, dict):
         for item in value.values():
-            yield from _parts(item)
+            yield from parts(item)
     elif isinstance(value, (list, tuple)):
         for item in value:
-            yield from _parts(item)
+            yield from parts(item)
     else:
         yield value
 

@@ -17,13 +17,13 @@ import itertools
 import sys
 import weakref
 from collections import OrderedDict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 from uuid import UUID
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
@@ -69,6 +69,7 @@ class Runs(BaseCallbackHandler):
     def __init__(self) -> None:
         self._runs: OrderedDict[UUID, _Run] = OrderedDict()
         self._refused: WeakKeyDictionary[Frame, str] = WeakKeyDictionary()
+        self._resumed: WeakSet[Frame] = WeakSet()
         self._made: dict[int, tuple[weakref.ref[Any], Frame]] = {}
         self._lock = forking.Lock()
 
@@ -112,6 +113,21 @@ class Runs(BaseCallbackHandler):
             return True
         last = self._last()
         return last is None or last is self._enclosing()
+
+    def alone(self, frame: Frame) -> bool:
+        """Whether no other run than those around a frame, or in it, stands open in this lane.
+
+        Streams that are read in turns in one thread or task share its context: which of them asks
+        there cannot be told.
+        """
+        lane = frames.lane()
+        with self._lock:
+            open_here = [run.frame for run in self._runs.values() if run.lane == lane]
+        return all(_is_in(frame, one) or _is_in(one, frame) for one in open_here)
+
+    def resumed(self, frame: Frame | None) -> bool:
+        """Whether a frame is of a graph's run that goes on with somebody's answer."""
+        return any(one in self._resumed for one in _upwards(frame))
 
     def made_in(self, generations: Sequence[Generation]) -> Frame | None:
         """The frame of the completion model's run that has just given this; asked for once."""
@@ -213,7 +229,9 @@ class Runs(BaseCallbackHandler):
     ) -> None:
         """A chain, graph or lambda begins."""
         del serialized, kwargs
-        self._begin(run_id, parent_run_id, tags, metadata, inputs)
+        run = self._begin(run_id, parent_run_id, tags, metadata, inputs)
+        if getattr(inputs, "resume", None) is not None:  # LangGraph's Command(resume=…)
+            self._resumed.add(run.frame)
 
     def on_tool_start(
         self,
@@ -301,10 +319,9 @@ class Runs(BaseCallbackHandler):
     def _judge(self, frame: Frame, response: LLMResult) -> None:
         """A parser drops the finish reason, so it is remembered for whoever stores the answer."""
         reason = next(filter(None, map(refused, response.generations)), None)
-        above: Frame | None = frame if reason is not None else None
-        while above is not None and reason is not None:
-            self._refused[above] = reason
-            above = above.parent
+        if reason is not None:
+            for above in _upwards(frame):
+                self._refused[above] = reason
 
     def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """A chain has ended."""
@@ -343,6 +360,16 @@ def _root_frame(tenant: str | None) -> Frame:
     if above is None:
         return Frame(tenant=tenant, of_run=True)
     return Frame(above, exports=True, batch=("root", id(above)), tenant=tenant, of_run=True)
+
+
+def _upwards(frame: Frame | None) -> Iterator[Frame]:
+    while frame is not None:
+        yield frame
+        frame = frame.parent
+
+
+def _is_in(frame: Frame, outer: Frame) -> bool:
+    return any(one is outer for one in _upwards(frame))
 
 
 def _forget(made: dict[int, Any], place: int, gone: weakref.ref[Any]) -> None:

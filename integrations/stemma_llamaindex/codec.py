@@ -51,6 +51,7 @@ from llama_index.core.tools import ToolOutput
 from pydantic import AnyUrl, BaseModel
 
 from stemma import Form, JsonCodec, storable
+from stemma_llamaindex.logprobs import sure_of
 from stemma_llamaindex.usage import USAGE, Reply, usage_of
 
 __all__ = ["CODEC", "NOTE", "codec_with", "node_text"]
@@ -139,6 +140,14 @@ def _load_message(values: Any) -> ChatMessage:
 
 def _message_text(message: ChatMessage) -> str:
     return message.content if message.content is not None else ""
+
+
+def _calls(message: ChatMessage) -> list[tuple[str, Mapping[str, Any]]]:
+    return [
+        (block.tool_name, held if isinstance(held := block.tool_kwargs, dict) else {"": held})
+        for block in message.blocks
+        if isinstance(block, ToolCallBlock)
+    ]
 
 
 def _dump_reply(reply: Any) -> dict[str, Any]:
@@ -296,6 +305,7 @@ FORMS: tuple[Form, ...] = (
         load=_load_message,
         identity=lambda message: [message.role, message.blocks],
         text=_message_text,
+        calls=_calls,
     ),
     Form(
         tag="li.ChatResponse",
@@ -304,6 +314,8 @@ FORMS: tuple[Form, ...] = (
         load=_load_reply(ChatResponse),
         identity=lambda reply: reply.message,
         text=lambda reply: _message_text(reply.message),
+        calls=lambda reply: _calls(reply.message),
+        sure=lambda reply: sure_of(reply, _message_text(reply.message)),
     ),
     Form(
         tag="li.CompletionResponse",
@@ -312,6 +324,7 @@ FORMS: tuple[Form, ...] = (
         load=_load_reply(CompletionResponse),
         identity=lambda reply: reply.text,
         text=lambda reply: reply.text,
+        sure=lambda reply: sure_of(reply, reply.text),
     ),
     _response(Response),
     _response(PydanticResponse),

@@ -142,3 +142,27 @@ def test_looking_changes_no_entry(stemma_, made):
     for words in (["stats"], ["inspect", made.answer], ["check"]):
         assert stemma_(*words, "--db", made.path).code == 0
     assert entries() == before
+
+
+def test_what_was_said_of_an_entry_is_shown(stemma_, tmp_path):
+    """How often audits agreed, how far it is believed, what it may never answer, and who said so."""
+    path = tmp_path / "answers.db"
+    with stemma.open(path, tenant="acme", embedder="hashing", threshold=0.6) as cache:
+        for _ in range(2):
+            miss = cache.answers.lookup("How do I cancel my order?")
+            stored = cache.answers.put(miss.ticket, "Press Cancel.", confidence=0.3)
+        cache.answers.put(
+            cache.answers.ticket("How do I cancel my order?"), "Press Cancel.", confidence=0.6
+        )
+        hit = cache.answers.lookup("How can I cancel my order?")
+        cache.report(hit, "wrong_hit", by="ann [x]")
+    told = json.loads(stemma_("inspect", stored.entry.id, "--db", path, "--json").out)
+    assert told["verdict"] == "suspect"
+    assert (told["confidence"], told["confidence_now"]) == (0.6, 0.733)
+    assert told["audits"] == {"agreed": 2, "disagreed": 0}
+    assert told["barred"] == [hit.question]
+    assert told["said"] == ["wrong_hit by ann [x]"]
+    assert (told["doubted"], told["answer"]) == (False, stored.entry.value)
+    shown = stemma_("inspect", stored.entry.id, "--db", path).out
+    assert "wrong_hit by ann [x]" in shown
+    assert hit.question in shown

@@ -42,7 +42,7 @@ def embedder():
 
 @pytest.fixture
 def chat(url, embedder):
-    with stemma.open(url, tenant="me", embedder=embedder) as opened:
+    with stemma.open(url, tenant="me", embedder=embedder, policy="threshold") as opened:
         yield opened
 
 
@@ -112,7 +112,7 @@ def test_turns_too_long_must_be_equal_and_the_others_mean_the_same(chat, do, mod
 
 
 def test_what_does_not_fit_the_window_is_compared_exactly(url, do, model):
-    with stemma.open(url, tenant="me", embedder=Counting(window=60)) as chat:
+    with stemma.open(url, tenant="me", embedder=Counting(window=60), policy="threshold") as chat:
         before = ("a turn of more than sixty letters, which this model could not read whole",)
         do(chat.answers.get_or_compute, ASK, model, before=before)
         assert do(chat.answers.lookup, ASK, before=before).tier == "exact"
@@ -137,7 +137,7 @@ def test_an_older_turn_that_is_far_is_enough_although_the_context_is_near(url, d
             return made
 
     later = ("Ships sail.", "And what else do they do?", "They carry goods.")
-    with stemma.open(url, tenant="me", embedder=Odd()) as chat:
+    with stemma.open(url, tenant="me", embedder=Odd(), policy="threshold") as chat:
         do(chat.answers.get_or_compute, ASK, model, before=("Tell me about ships", *later))
         miss = do(chat.answers.lookup, ASK, before=("tell me about ships", *later))
         assert (miss.reason, miss.detail) == ("context", "a turn before it means something else")
@@ -186,7 +186,7 @@ def test_a_vector_that_is_gone_makes_no_hit(do, model, embedder):
         def vectors(self, ids):
             return {}
 
-    with stemma.open(Forgetful(), tenant="me", embedder=embedder) as chat:
+    with stemma.open(Forgetful(), tenant="me", embedder=embedder, policy="threshold") as chat:
         do(chat.answers.get_or_compute, ASK, model, before=ACME)
         miss = do(chat.answers.lookup, ASK, before=REWORDED)
         assert (miss.reason, miss.similarity) == ("context", -1.0)

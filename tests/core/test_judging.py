@@ -29,8 +29,15 @@ class Tries:
         trial = Trial(candidate=nearest.id, known=(nearest.similarity,))
         return Decision((), "audit", nearest.id, nearest.similarity, "", trial)
 
-    def learn(self, judgement):
-        self.told.append(judgement)
+    @property
+    def identity(self):
+        return {"policy": self.name}
+
+    def anew(self):
+        return self
+
+    def learn(self, *judgements):
+        self.told += judgements
 
     def record(self):
         return {}
@@ -89,10 +96,71 @@ def test_candidates_say_who_gave_the_same_answer(cache, do, policy):
 
 
 def test_where_nobody_can_say_nothing_is_learnt(cache, do, policy):
-    ask(cache, do, QUESTION, {"pages": 3})
-    ask(cache, do, AGAIN, {"pages": 4})
-    ask(cache, do, "Can I cancel my order?", "")
+    ask(cache, do, QUESTION, "Under Orders, press Cancel.")
+    ask(cache, do, AGAIN, "")
+    ask(cache, do, "Can I cancel my order?", "Yes.")
     assert policy.told == []
+
+
+@pytest.mark.parametrize(
+    ("stored", "fresh", "right", "by"),
+    [
+        ({"pages": 3}, {"pages": 3}, True, "equal"),
+        ({"pages": 3}, {"pages": 4}, False, "value"),
+        ({"city": "Rome", "pages": 3}, {"city": "Rome", "pages": 4}, False, "value"),
+        ({"a": "x", "b": "y"}, {"a": "y", "b": "x"}, False, "value"),
+        ({"city": "Rome"}, {"city": "rome."}, True, "equal"),
+        ([1, 2], [1, 2, 3], False, "value"),
+        (True, 1, False, "value"),
+        (3, "Three of them", False, "value"),
+        (
+            {"pages": 3, "why": "They were counted by hand."},
+            {"pages": 3, "why": "They were  counted by hand"},
+            True,
+            "equal",
+        ),
+    ],
+)
+def test_structured_answers_are_the_same_only_if_all_but_their_prose_is_equal(  # noqa: PLR0917 - fixtures
+    cache, do, policy, stored, fresh, right, by
+):
+    ask(cache, do, QUESTION, stored)
+    ask(cache, do, AGAIN, fresh)
+    assert [(one.right, one.by) for one in policy.told] == [(right, by)]
+
+
+def test_a_fresh_answer_is_known_by_that_of_the_nearest_that_says_the_same(cache, do, policy):
+    """In other words, also over a third; and it is kept who said so."""
+    third = "Can I cancel my order?"
+    first = ask(cache, do, QUESTION, "Under Orders, press Cancel.").stored.entry
+    second = ask(cache, do, AGAIN, "under  Orders, press Cancel").stored.entry
+    ask(cache, do, third, "UNDER ORDERS, press Cancel!")
+    ask(cache, do, "May I cancel my order?", "Within 30 days.")
+    do(cache.answers.lookup, "How would I cancel my order?")
+    answers = dict(policy.seen[-1])
+    assert answers[QUESTION] == answers[AGAIN] == answers[third] == first.value
+    assert answers["May I cancel my order?"] != first.value
+    said = cache.engine.parts.store.judgements(entry=second.id)
+    assert [(one.verdict, one.by, one.question) for one in said] == [("same", "equal", first.id)]
+
+
+def test_the_judge_is_asked_of_what_was_tried_alone(url, do, policy):
+    """Each of its answers costs."""
+    asked = []
+
+    def judge(one, other):
+        asked.append((one, other))
+        return 1.0
+
+    same = SameAnswer(same=1.0, other=0.0, judge=judge)
+    with stemma.open(
+        url, tenant="me", embedder="hashing", policy=policy, same_answer=same
+    ) as cache:
+        for at, question in enumerate((QUESTION, AGAIN, "Can I cancel my order?")):
+            words = ("press", "click", "touch")[at]
+            ask(cache, do, question, f"Under Orders, {words} Cancel.")
+        assert cache.engine.parts.hearing.wait(30)
+    assert len(asked) == len(policy.told) == 2
 
 
 def test_an_entry_that_is_gone_teaches_nothing(cache, do, policy):
@@ -144,7 +212,7 @@ def test_policies_have_names():
         {"policy": "verified", "max_error": 0.6},
         {"policy": "verified", "max_error": -0.1},
         {"policy": "threshold", "max_error": 0.1},
-        {"max_error": 0.1},
+        {"threshold": 0.9, "max_error": 0.1},
         {"policy": "verified", "threshold": 0.9},
         {"same_answer": "equal"},
         {"policy": 3},

@@ -1,11 +1,13 @@
 """Confidence falls with age, rises with audits that agree, and has a floor."""
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from stemma import UsageError
-from stemma.policies.confidence import ConfidencePolicy
+from stemma.policies.confidence import ConfidencePolicy, likelihood
 
 stored = st.floats(0, 1)
 audits = st.integers(0, 50)
@@ -43,3 +45,20 @@ def test_half_is_left_after_half_a_life():
 def test_numbers_out_of_range_are_refused(wrong):
     with pytest.raises(UsageError):
         ConfidencePolicy(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("logprobs", "sure"),
+    [
+        ([0.0], 1.0),
+        ([math.log(0.5)] * 3, 0.5),
+        ([math.log(0.25), 0.0], 0.5),
+        ([None, math.log(0.5), "x", True, float("nan"), 0.1], 0.5),
+        ([-9999.0], math.exp(-20)),
+        ([-math.inf, 0.0], math.exp(-10)),
+        ([], None),
+        ([None], None),
+    ],
+)
+def test_a_reply_is_as_sure_as_its_tokens_in_the_geometric_mean(logprobs, sure):
+    assert likelihood(logprobs) == (None if sure is None else pytest.approx(sure))

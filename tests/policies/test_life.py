@@ -7,15 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stemma.errors import UsageError
-from stemma.policies.life import (
-    AHEAD,
-    DEFAULT_LIVES,
-    LifePolicy,
-    Prior,
-    change_rate,
-    over,
-    own_life,
-)
+from stemma.policies.changes import Prior, Watched, change_rate
+from stemma.policies.life import AHEAD, DEFAULT_LIVES, LifePolicy, over, own_life
 from stemma.scope import NODES
 
 BASE = st.floats(0, 1e9)
@@ -203,3 +196,27 @@ def test_the_bases_cannot_be_changed_afterwards():
     assert policy.life("answer") == 5
     with pytest.raises(TypeError):
         policy.base["answer"] = 9.0
+
+
+# ------------------------------------------------------------------- what was seen of a source
+
+
+def test_a_source_that_was_never_read_again_has_the_rate_of_the_prior():
+    prior = Prior(changes=3, seconds=60)
+    assert Watched().rate(prior) == 3 / 60
+    assert Watched().again(10, changed=False).rate(prior) == 3 / 60
+
+
+def test_readings_are_counted_from_the_first_whose_time_is_known():
+    """What an older version kept has no times: its next reading is the first."""
+    seen = Watched().again(100, changed=True)
+    assert seen == Watched(100, 100, 0, 0)
+    for at, changed in ((110, True), (130, False), (105, False)):
+        seen = seen.again(at, changed=changed)
+    assert seen == Watched(100, 130, 3, 1)
+    assert seen.rate(Prior()) == change_rate(3, 1, 10)
+
+
+def test_readings_in_the_same_moment_say_nothing_of_the_rate():
+    seen = Watched(100, 100, 50, 50)
+    assert seen.rate(Prior()) == Watched().rate(Prior())

@@ -4,6 +4,7 @@ The rules are shared; what the database reads for them, and writes after them, i
 """
 
 import random
+from typing import get_args
 
 import pytest
 
@@ -12,7 +13,7 @@ from stemma.scope import Labels
 from stemma.selector import Selector
 from stemma.stores.memory import MemoryStore
 from stemma.stores.postgres import PostgresStore
-from stemma.stores.protocol import Judgement, Put, Store
+from stemma.stores.protocol import Finding, Judgement, Put, Store
 from stemma.testing.builders import NOW, entry, source, vector
 
 NAMES = ("a", "b", "c", "d", "\ud800", "a\x00")
@@ -77,7 +78,7 @@ def do(store: Store, lucky: random.Random) -> object:
         return store.recall(some_selector(lucky), now=NOW, cascade=cascade)
     if step < 0.85:
         return store.remove(lucky.sample(NAMES, 2))
-    verdict = lucky.choice(("unknown", "supported", "hallucinated"))
+    verdict = lucky.choice(get_args(Finding))
     one = Judgement(
         entry=lucky.choice(NAMES),
         value=lucky.choice("12"),
@@ -85,8 +86,9 @@ def do(store: Store, lucky: random.Random) -> object:
         by="t",
         confidence=1.0,
         at=NOW,
+        question=lucky.choice(NAMES),
     )
-    return store.judge(one)
+    return store.judge(one, lucky.sample(NAMES, 2))
 
 
 def told(store: Store, after: int) -> list[object]:

@@ -13,6 +13,7 @@ from stemma.selector import Selector
 from stemma.stores.postgres import PostgresStore
 from stemma.stores.protocol import Count, Judgement, Serving, Store
 from stemma.testing.builders import HOSTILE, NOW, entry, put, put_one, source, vector
+from stemma.testing.store_lessons import lesson
 
 JUDGEMENT = Judgement(entry="b", value="one", verdict="supported", by="t", confidence=0.5, at=NOW)
 SERVING = Serving(entry="b", tenant="y", tier="semantic", similarity=0.9, at=NOW)
@@ -39,6 +40,8 @@ async def test_the_twins_do_what_the_methods_do(store):
     assert judged is not None
     await store.ajournal([SERVING], [COUNT])
     await store.ajournal([], [])
+    await store.alearn([lesson("b")])
+    await store.alearn([])
     assert await store.aremove(["c", "nobody"]) == 1
     for name, arguments in {
         "get": (["a", "b", "c"],),
@@ -49,6 +52,7 @@ async def test_the_twins_do_what_the_methods_do(store):
         "counts": (),
         "servings": (),
         "judgements": (),
+        "lessons": ("acme", "answer"),
         "sizes": (),
         "sequence": (),
         "check": (),

@@ -11,6 +11,7 @@ from stemma.stores.postgres_schema import TABLES
 from stemma.stores.protocol import Count, Judgement, Serving
 from stemma.stores.text import escape
 from stemma.testing.builders import HOSTILE, NOW, entry, put, put_one, source, vector
+from stemma.testing.store_lessons import lesson
 
 WITH_TENANTS = [
     "entries",
@@ -22,6 +23,7 @@ WITH_TENANTS = [
     "judgements",
     "servings",
     "counters",
+    "lessons",
 ]
 
 # Every table has rows of two tenants, `acme` and `other`.
@@ -42,6 +44,7 @@ def fill(store: PostgresStore) -> None:
         serving = Serving(entry=f"{tenant} a", tenant=tenant, tier="exact", similarity=1, at=NOW)
         count = Count(tenant=tenant, node="answer", outcome="hit", lookups=1)
         store.journal([serving], [count])
+        store.learn([lesson(f"{tenant} a", tenant)])
 
 
 @pytest.fixture
@@ -155,6 +158,8 @@ def test_a_confined_store_sees_its_tenant(store, confined):
     assert {one.tenant for one in confined.servings()} == {"acme"}
     assert {one.entry for one in confined.judgements()} == {"acme a"}
     assert {one.tenant for one in confined.counts()} == {"acme"}
+    assert len(confined.lessons("acme", "answer")) == 1
+    assert confined.lessons("other", "answer") == ()
     assert dict(confined.sizes()) == {("acme", "answer"): 2}
     assert confined.nearest("group of other", vector(1, 0), 5) == ()
     assert confined.nearest("group of acme", vector(1, 0), 5) == (("acme a", 1.0),)
@@ -182,6 +187,8 @@ def test_a_confined_store_writes_for_its_tenant(store, confined):
         [Count(tenant="acme", node="answer", outcome="hit", lookups=5)],
     )
     assert [one.lookups for one in confined.counts()] == [6]
+    confined.learn([lesson("new")])
+    assert len(confined.lessons("acme", "answer")) == 2
     assert confined.remove(["new", "other a"]) == 1
     assert set(store.get(["new", "other a"]).entries) == {"other a"}
     assert store.check() == ()
@@ -194,6 +201,7 @@ def test_a_confined_store_writes_for_nobody_else(store, confined):
         lambda: confined.put([put(entry("mine", tenant="other"), since=confined.sequence())], NOW),
         lambda: confined.put([put(entry("other a"), since=confined.sequence())], NOW),
         lambda: confined.journal([], [Count(tenant="other", node="x", outcome="hit", lookups=1)]),
+        lambda: confined.learn([lesson("other a", "other")]),
     ):
         with pytest.raises(StoreError, match="may not do this"):
             use()

@@ -1,5 +1,6 @@
 """Several processes with a cache over one SQLite file."""
 
+import json
 from pathlib import Path
 
 import stemma
@@ -73,3 +74,36 @@ store = Guarded(SqliteStore(sys.argv[1]), budget=20, outbox=sys.argv[2])
 with stemma.open(store, tenant="shared", embedder=None) as cache:
     print(cache.answers.get_or_compute("q", lambda: "new").value, store.pending, flush=True)
 """
+
+
+REPORTS = """
+import json, sys
+import stemma
+cache = stemma.open(sys.argv[1], tenant="shared", embedder="hashing", threshold=0.6)
+for line in sys.stdin:
+    what, said = line.rstrip("\\n").split(" ", 1)
+    if what == "report":
+        cache.report(json.loads(said), "wrong_hit", by="ann")
+        print("done", flush=True)
+    else:
+        found = cache.answers.lookup(said)
+        print(found.tier if found.hit else found.reason, flush=True)
+"""
+
+
+def test_a_wrong_hit_reported_in_one_is_none_in_the_other(tmp_path: Path, start):
+    """By the note that came with it, at the next lookup, and when the quarantine is over, too."""
+    path = tmp_path / "cache.db"
+    other = start(REPORTS, path)
+    cache = stemma.open(path, tenant="shared", embedder="hashing", threshold=0.6)
+    cache.answers.get_or_compute("How do I cancel my order?", Scripted("Press Cancel."))
+    asked = "How can I cancel my order?"
+    hit = cache.answers.lookup(asked)
+    assert other.ask(f"look {asked}") == hit.tier == "semantic"
+    assert other.ask(f"report {json.dumps(hit.note())}") == "done"
+    assert cache.answers.lookup(asked).reason == "quarantined"
+    cache.report(hit.entry.id, "supported", by="bob")
+    assert cache.answers.lookup(asked).reason == "reported"
+    assert other.ask(f"look {asked}") == "reported"
+    assert other.ask("look How do I cancel my order?") == "exact"
+    cache.close()

@@ -8,36 +8,12 @@ from stemma.rerankers import as_reranker
 
 WHY = "sentence-transformers is not installed"
 torch = pytest.importorskip("torch", reason=WHY)
-transformers = pytest.importorskip("transformers", reason=WHY)
 sentence_transformers = pytest.importorskip("sentence_transformers", reason=WHY)
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::FutureWarning"),
 ]
-LETTERS = "abcdefghijklmnopqrstuvwxyz"
-
-
-def saved(folder, *, seed=1, labels=1):
-    """A folder with a model of one layer that reads letters."""
-    folder.mkdir(exist_ok=True)
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *LETTERS, *(f"##{c}" for c in LETTERS)]
-    vocabulary = folder / "vocab.txt"
-    vocabulary.write_text("\n".join(words), encoding="utf-8")
-    torch.manual_seed(seed)
-    config = transformers.BertConfig(
-        vocab_size=len(words),
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=16,
-        max_position_embeddings=64,
-        initializer_range=1.0,
-        num_labels=labels,
-    )
-    transformers.BertTokenizerFast(str(vocabulary)).save_pretrained(folder)
-    transformers.BertForSequenceClassification(config).save_pretrained(folder)
-    return str(folder)
 
 
 def loaded(folder, **named):
@@ -45,7 +21,7 @@ def loaded(folder, **named):
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def folder(tmp_path_factory, saved):
     return saved(tmp_path_factory.mktemp("models") / "tiny-ranker")
 
 
@@ -77,7 +53,7 @@ def test_only_missing_pairs_reach_it_in_one_batch(encoder, monkeypatch):
     assert [one.value for one in again[:0:-1]] == [one.value for one in first]
 
 
-def test_its_revision_names_the_model_and_knows_its_weights(folder, tmp_path):
+def test_its_revision_names_the_model_and_knows_its_weights(folder, tmp_path, saved):
     revision = as_reranker(loaded(folder)).revision
     assert "CrossEncoder tiny-ranker@" in revision
     assert str(folder) not in revision
@@ -95,7 +71,7 @@ def test_its_revision_names_the_model_and_knows_its_weights(folder, tmp_path):
     assert len(found | {revision}) == len(others) + 2
 
 
-def test_one_that_classifies_is_refused_with_a_word_of_what_to_do(tmp_path):
+def test_one_that_classifies_is_refused_with_a_word_of_what_to_do(tmp_path, saved):
     reranker = as_reranker(loaded(saved(tmp_path / "labels", labels=3)))
     with pytest.raises(RerankerError, match="3 numbers for one text; pass a function"):
         reranker.score("fox", TEXTS)
@@ -108,7 +84,7 @@ def test_one_whose_weights_cannot_be_seen_needs_a_name(encoder, monkeypatch):
     assert as_reranker(encoder, revision="tiny/onnx").revision == "tiny/onnx"
 
 
-def test_langchains_wrapper_of_it_knows_the_weights_too(folder, tmp_path):
+def test_langchains_wrapper_of_it_knows_the_weights_too(folder, tmp_path, saved):
     wrapper = pytest.importorskip("langchain_community.cross_encoders").HuggingFaceCrossEncoder
     one = wrapper(model_name=folder, model_kwargs={"device": "cpu"})
     reranker = as_reranker(one)

@@ -16,6 +16,7 @@ from stemma.selector import Selector
 from stemma.stores.protocol import Count, Judgement, Serving
 from stemma.stores.sqlite import SqliteStore
 from stemma.testing.builders import HOSTILE, NOW, entry, put, put_one, source, vector
+from stemma.testing.store_lessons import lesson
 
 
 def recording(statements: set[str]):
@@ -79,6 +80,8 @@ def use_everything(store: SqliteStore, text: str) -> None:
         read_all()
     store.servings(entry=text)
     store.judgements(entry=text)
+    store.learn([lesson(text, text, node=text, state=text, writer=text, by=text)])
+    store.lessons(text, text)
     store.sizes()
     store.check()
 
@@ -139,6 +142,7 @@ def read_everything(store: SqliteStore) -> None:
         store.counts,
         store.servings,
         store.judgements,
+        lambda: store.lessons("acme", "answer"),
         store.recalls,
         store.sizes,
         store.sequence,
@@ -182,6 +186,7 @@ def test_nothing_planted_is_ever_built(tmp_path: Path):
         [Serving(entry="a", tenant="t", tier="exact", similarity=1.0, at=1.0)],
         [Count(tenant="t", node="call", outcome="hit", lookups=1)],
     )
+    store.learn([lesson("a")])
     store.close()
     sound = path.read_bytes()
     tried = 0

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from stemma.entry import Edge, Lineage, SourceEdge
+from stemma.entry import QUARANTINED, Edge, Lineage, SourceEdge
 from stemma.scope import Labels
 from stemma.selector import Selector
 from stemma.stores.memory import MemoryStore
@@ -42,6 +42,7 @@ class Model:
     entries: dict[str, Known] = field(default_factory=dict)
     built: dict[str, Known] = field(default_factory=dict)
     recalls: list[tuple[int, dict[str, str], set[str]]] = field(default_factory=list)
+    barred: dict[str, set[str]] = field(default_factory=dict)
 
     def holds(self, parts: dict[str, str], name: str, one: Known) -> bool:
         checks = {
@@ -84,7 +85,7 @@ class Model:
                 return "recalled"
         for parent, value in one.parents.items():
             held = self.entries.get(parent)
-            if held is None or held.value != value or held.verdict == "hallucinated":
+            if held is None or held.value != value or held.verdict in QUARANTINED:
                 return "parent_gone"
         return None
 
@@ -147,6 +148,8 @@ class Stores(RuleBasedStateMachine):
             former = self.model.entries.get(name)
             if former is not None and former.value == value:
                 one.verdict = former.verdict  # the same answer is as wrong again
+                if one.verdict == "suspect":
+                    one.verdict = "unknown"
             self.model.entries[name] = self.model.built[name] = one
             self.moments.append(stored.entry.sequence)
 
@@ -188,6 +191,25 @@ class Stores(RuleBasedStateMachine):
         if changed is not None:
             held.verdict = verdict
 
+    @rule(name=names, value=values, question=names)
+    def report(self, name, value, question) -> None:
+        """A wrong hit, of an entry that is there with that value, or not."""
+        judgement = Judgement(
+            entry=name,
+            value=value,
+            verdict="wrong_hit",
+            by="t",
+            confidence=1.0,
+            at=NOW,
+            question=question,
+        )
+        self.both(lambda store: store.judge(judgement, NAMES[:2]))
+        bars = self.model.barred.setdefault(name, set())
+        held = self.model.entries.get(name)
+        if held is not None and held.value == value and judgement.barred not in bars:
+            held.verdict = "hallucinated" if held.verdict == "hallucinated" else "suspect"
+        bars.add(judgement.barred)
+
     @precondition(lambda self: self.model.entries)
     @rule(name=names)
     def remove(self, name) -> None:
@@ -201,6 +223,8 @@ class Stores(RuleBasedStateMachine):
         fetched = self.both(lambda store: store.get(NAMES))
         found = {k: (v.value, v.tenant, v.verdict) for k, v in fetched.entries.items()}
         assert found == {k: (v.value, v.tenant, v.verdict) for k, v in self.model.entries.items()}
+        for name, one in fetched.entries.items():
+            assert set(one.judged.barred) == self.model.barred.get(name, set())
         for name in NAMES:
             self.both(lambda store, name=name: (store.ancestry(name), store.lineage(name)))
             children = self.both(lambda store, name=name: store.children(name))

@@ -192,6 +192,40 @@ class OverwritesCounters(MemoryStore):
         super().journal(servings, counts)
 
 
+class ForgetsWhatIsBarred(MemoryStore):
+    """Lifts the bars of an entry when it goes."""
+
+    def remove(self, ids):
+        with self._open() as shelves:
+            for one in ids:
+                shelves.bars.pop(one, None)
+        return super().remove(ids)
+
+
+class BelievesTheNeighbours(MemoryStore):
+    """Takes a report for one of its entry alone."""
+
+    def judge(self, judgement, near=()):
+        return super().judge(judgement)
+
+
+class LosesALesson(MemoryStore):
+    """Keeps the last of a batch."""
+
+    def learn(self, lessons):
+        super().learn(lessons[-1:])
+
+
+class TeachesEverybody(MemoryStore):
+    """Gives the lessons of all tenants."""
+
+    def lessons(self, tenant, node, *, after=0):
+        rooms = [
+            super(TeachesEverybody, self).lessons(*room, after=after) for room in self._lessons
+        ]
+        return tuple(one for lessons in rooms for one in lessons)
+
+
 BROKEN: dict[type[MemoryStore], str] = {
     ForgetsWhatCame: "test_what_was_searched_before_documents_came_is_refused",
     ReplacesAnything: "test_an_entry_that_must_replace_another_replaces_only_that",
@@ -212,6 +246,10 @@ BROKEN: dict[type[MemoryStore], str] = {
     ProvesTooLong: "test_an_entry_is_proven_until_the_earliest_end",
     ConfusesNothings: "test_none_is_not_the_empty_text",
     OverwritesCounters: "test_counters_are_added_up",
+    ForgetsWhatIsBarred: "test_a_bar_holds_for_whatever_has_the_id",
+    BelievesTheNeighbours: "test_what_is_near_a_wrong_hit_is_doubted",
+    LosesALesson: "test_lessons_come_back_whole_and_in_order",
+    TeachesEverybody: "test_hostile_texts_learn_apart",
 }
 
 

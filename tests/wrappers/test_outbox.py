@@ -2,6 +2,7 @@
 
 import os
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -144,6 +145,32 @@ def test_a_judgement_and_a_clearing_are_kept_as_they_are(faulty, guarded):
     assert list(found) == ["b", "c"]
     assert found["c"].verdict == "hallucinated"
     assert guarded.judgements() == (judgement,)
+
+
+def test_a_report_is_kept_with_its_neighbours_and_an_audit_is_not(faulty, guarded):
+    """Only what takes something back must not be lost."""
+    for name in ("a", "b"):
+        put_one(guarded, entry(name))
+    wrong = Judgement(
+        entry="a",
+        value="one",
+        verdict="wrong_hit",
+        by="t",
+        confidence=1.0,
+        at=NOW,
+        question="\ud800",
+    )
+    faulty.mode = OUT
+    with pytest.raises(StoreUnavailable, match="refused") as error:
+        guarded.judge(replace(wrong, verdict="agreed"))
+    assert "kept" not in str(error.value)
+    assert guarded.pending == 0
+    with pytest.raises(StoreUnavailable, match="kept"):
+        guarded.judge(wrong, ["b"])
+    faulty.mode = "well"
+    found = guarded.get(["a", "b"]).entries
+    assert found["a"].judged.barred == ("\ud800",)
+    assert found["b"].judged.doubted
 
 
 def test_a_rehearsal_is_not_kept(faulty, guarded):

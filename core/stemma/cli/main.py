@@ -27,12 +27,15 @@ except ImportError as error:  # pragma: no cover - shown by a test in a bare env
 
 from stemma.cache import Cache
 from stemma.cache import open as open_cache
+from stemma.cli.walks import life_of, walk_of
 from stemma.codec import VectorCodec
 from stemma.entry import Entry
 from stemma.ranking import outline
 from stemma.stores.sqlite import SqliteStore
 
 __all__ = ["app", "main"]
+
+from stemma.cli.calibrate import calibrate
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -47,6 +50,8 @@ Database = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 DEFAULT = Path("answers.db")
+SAID = 10
+"""Judgements of an entry that are shown, the newest."""
 
 
 def _opened(path: Path, *, set_aside: bool = False) -> Cache:
@@ -92,19 +97,22 @@ def inspect(
     show_text: Annotated[bool, typer.Option("--text", help="Show the question and value.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """One entry: what it is, how long it lives, and its family tree."""
+    """One entry: what it is, how long it lives, the hops that led to it, and its family tree."""
     with _opened(db) as cache:
         found = _the_entry(cache, entry)
         tree = cache.lineage(found.id)
-        facts = _facts(found, show_text=show_text)
+        facts = {**_facts(found, show_text=show_text), **_judged(cache, found)}
     if as_json:
         edges = [[_name(a), _name(b), data["known"]] for a, b, data in tree.graph.edges(data=True)]
         _print_json({**facts, "edges": edges})
         return
+    path = facts.pop("path", [])
     table = Table(show_header=False)
     for name, value in facts.items():
         table.add_row(name, escape(str(value)))
     _out.print(table)
+    for line in path:
+        _out.print(escape(f"hop {line}"))
     _out.print(escape(str(tree)))
 
 
@@ -126,10 +134,13 @@ def _the_entry(cache: Cache, start: str) -> Entry:
 
 def _facts(entry: Entry, *, show_text: bool) -> dict[str, Any]:
     facts = dataclasses.asdict(entry)
+    del facts["judged"]  # shown by `_judged`
     payload = facts.pop("payload")
     focus = facts.pop("focus")
     facts["labels"] = {name: value for name, value in facts["labels"].items() if value}
     facts["bytes"] = len(payload)
+    facts.pop("walk")
+    facts |= {**life_of(entry), **walk_of(entry.walk, show_text=show_text)}
     facts["before"] = entry.before if show_text else len(entry.before)
     if not show_text:
         facts["left_out"] = {one.name: one.count for one in entry.left_out}
@@ -137,6 +148,26 @@ def _facts(entry: Entry, *, show_text: bool) -> dict[str, Any]:
         facts["focus"] = focus
         facts["payload"] = _shown(entry)
     return facts
+
+
+def _judged(cache: Cache, entry: Entry) -> dict[str, Any]:
+    """What was said of an entry, and how far it is believed by that with the default settings."""
+    parts, judged = cache.engine.parts, entry.judged
+    now = parts.confidence.confidence(
+        entry.confidence,
+        age=parts.clock.now() - entry.verified,
+        agreed=judged.agreed,
+        disagreed=judged.disagreed,
+    )
+    said = parts.store.judgements(entry=entry.id, limit=SAID)
+    return {
+        "confidence_now": round(now, 3),
+        "audits": {"agreed": judged.agreed, "disagreed": judged.disagreed},
+        "barred": list(judged.barred),
+        "doubted": judged.doubted,
+        "answer": entry.answer,
+        "said": [f"{one.verdict} by {one.by}" for one in said],
+    }
 
 
 def _shown(entry: Entry) -> Any:
@@ -207,6 +238,9 @@ def check(db: Database = DEFAULT, as_json: AsJson = False) -> None:
         _print_json(found)
     else:
         _out.print("nothing wrong" if not found else "\n".join(map(escape, found)))
+
+
+app.command()(calibrate)
 
 
 def _load_more(asked: Sequence[str]) -> None:

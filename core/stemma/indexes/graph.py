@@ -20,9 +20,9 @@ from typing import NamedTuple
 import numpy as np
 
 from stemma import forking
+from stemma.beside import Beside
 from stemma.entry import Vector
 from stemma.errors import UsageError
-from stemma.indexes.beside import Beside
 from stemma.indexes.bits import CANDIDATES, LARGE, WIDE, BitsGroup, BitsIndex, BitsView
 from stemma.indexes.following import Rows, View
 from stemma.indexes.graph_files import GraphFiles
@@ -36,6 +36,12 @@ __all__ = ["GraphIndex"]
 Living = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 _log = logging.getLogger("stemma")
+
+_beside = partial(
+    Beside,
+    "stemma-graph",
+    failed="making a graph failed; lookups scan that group from now on",
+)
 
 _BEYOND = 1_000_000
 """Entries from which on a graph pays for its building (docs/indexes.md)."""
@@ -89,7 +95,7 @@ class GraphIndex(BitsIndex):
         super().__init__(large=large, wide=wide)
         self._beyond = beyond
         self._files = None if folder is None else GraphFiles(folder)
-        self._beside = Beside()
+        self._beside = _beside()
         self._end = weakref.finalize(self, Beside.close, self._beside)
         forking.follow(self)
 
@@ -114,7 +120,7 @@ class GraphIndex(BitsIndex):
     def after_fork(self) -> None:
         """In a forked child: the thread that made graphs stayed behind."""
         self._end.detach()
-        self._beside = Beside()
+        self._beside = _beside()
         self._end = weakref.finalize(self, Beside.close, self._beside)
 
     def _by_bits(self, dimensions: int) -> BitsGroup:

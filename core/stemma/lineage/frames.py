@@ -22,7 +22,9 @@ from typing import Literal, Protocol
 
 from stemma import forking
 from stemma.entry import Cost, Edge, Known, Lineage, Source, SourceEdge, arrivals
-from stemma.keys import digest
+from stemma.errors import HopLimit
+from stemma.lineage.chains import Chain
+from stemma.lineage.paths import START, Path, Step, joined
 
 __all__ = [
     "Frame",
@@ -58,6 +60,7 @@ class Ledger(Protocol):
 
 _ledgers: tuple[weakref.ref[Ledger], ...] = ()  # replaced as a whole: it is read without a lock
 _registering = forking.Lock()
+_arriving = forking.Lock()  # one for all: it is held for the length of a digest, as hops end
 
 
 def register(ledger: Ledger) -> None:
@@ -138,24 +141,37 @@ class Frame:
         tenant: The tenant that the run itself names.
         hop: The hop's number, where the frame is one.
         of_run: Whether a framework's run opened it, rather than the user's own code.
+        name: The hop's name, where the frame is one.
+        intent: What the agent is after, in words; by default as in the frame above.
+        chain: What its hops share with others; by default the chain of the frame above, or one
+            beside it where they do not see what their siblings do.
+        alone: Whether what is stored here is built on nothing that was read before.
 
-    Other fields: `focus` is the run's question, where it has one; `path` is the lineage key
-    reached so far; `steps` are the ids of the hop entries matched in this frame; `reached` is the
-    number of the last hop that ended in it; `spent` is what model calls in it have cost; `began`
-    are the sequence numbers known when it was opened.
+    Other fields: `focus` is the run's question, where it has one; `path` is where the hops so far
+    have led; `steps` are what was matched or computed in this frame; `reached` is the number of
+    the last hop that ended in it; `depth` is how many hops it lies in; `taken` are the hits by
+    meaning in it that may be wrong; `spent` is what model calls in it have cost; `began` are the
+    sequence numbers known when it was opened.
     """
 
     __slots__ = (
         "__weakref__",
+        "_fork",
         "_seen",
+        "_start",
+        "alone",
         "batch",
         "began",
+        "chain",
         "closed",
+        "depth",
         "exports",
         "focus",
         "hop",
+        "intent",
         "lane",
         "limit",
+        "name",
         "of_run",
         "parent",
         "path",
@@ -164,6 +180,7 @@ class Frame:
         "root",
         "spent",
         "steps",
+        "taken",
         "tenant",
         "tree",
     )
@@ -177,6 +194,10 @@ class Frame:
         tenant: str | None = None,
         hop: int | None = None,
         of_run: bool = False,
+        name: str | None = None,
+        intent: str | None = None,
+        chain: Chain | None = None,
+        alone: bool = False,
     ) -> None:
         self.parent = parent
         self.root: Frame = self if parent is None else parent.root
@@ -184,9 +205,26 @@ class Frame:
         self.batch = batch
         self.tenant: str | None = parent.tenant if parent and tenant is None else tenant
         self.hop: int | None = parent.hop if parent and hop is None else hop
-        self.path: str = "" if parent is None else parent.path
+        self.name = name
+        self.path: Path = START if parent is None else parent.reach(hop=name is not None)
+        self._start = self.path
+        self._fork: tuple[Path, tuple[Path, ...]] = (self.path, ())
         self.reached: int = 0 if parent is None else parent.reached
-        self.steps: list[str] = []
+        self.steps: list[Step] = []
+        self.taken: set[str] = set()
+        self.chain = (
+            chain if chain is not None else self._chain(beside=of_run and batch is not None)
+        )
+        self.alone = alone
+        self.depth: int = (0 if parent is None else parent.depth) + (name is not None)
+        if self.depth > self.chain.nested:
+            raise HopLimit(
+                f"more than {self.chain.nested} hops are nested; an agent that calls itself needs "
+                "an end, or say cache.trace(nested=…)"
+            )
+        self.intent: str | None = parent.intent if parent and intent is None else intent
+        if intent is not None and self.chain.goal is None:
+            self.chain.goal = intent
         self.focus: str | None = None if parent is None else parent.focus
         self.limit = 0 if parent is None else len(parent.reads)
         self.reads: list[Read] = []
@@ -244,27 +282,64 @@ class Frame:
             frame.spent = Cost(tokens=spent.tokens + tokens, seconds=spent.seconds + seconds)
             frame = frame.parent
 
+    def _chain(self, *, beside: bool) -> Chain:
+        if self.parent is None:
+            return Chain()
+        return self.parent.chain if self.exports and not beside else Chain(beside=self.parent.chain)
+
+    def aim(self) -> tuple[str | None, str | None]:
+        """What the agent is after here, and what its run was begun for; `None`: not known."""
+        live = self.intent if self.intent is not None else self.focus
+        goals = (self.chain.goal, self.root.focus, live)
+        return live, next((goal for goal in goals if goal is not None), None)
+
     def close(self) -> None:
         """End the span. Its reads join the frame above if it exports them."""
         if self.closed:
             return
         self.closed = True
-        if self.steps:
-            self.path = digest("path/1", sorted(self.steps))
         if not self.exports or self.parent is None:
             return
         for item in list(self.reads):
             self.parent.read(item if self.batch is None else _of_batch(item, self.batch))
-        hop = self.hop if self.hop is not None and self.hop != self.parent.hop else 0
-        if hop or self.reached > self.parent.reached:
-            self.parent.reached = max(self.parent.reached, hop, self.reached)
-            self.parent.path = self.path
+        self.parent.taken |= self.taken
+        if self.chain is not self.parent.chain:
+            self.parent.chain.absorb(self.chain)
+        if not self.alone:
+            self._arrive(self.parent)
+
+    def reach(self, *, hop: bool) -> Path:
+        """Where a frame begins that is opened here: before a hop lies what was matched here."""
+        with _arriving:
+            if hop and self.steps:
+                self.path = self.path.after(self.name if self.name is not None else "", self.steps)
+                self.steps = []
+            return self.path
+
+    def _arrive(self, above: Frame) -> None:
+        """Lead the frame above on to where this one has ended."""
+        with _arriving:
+            if self.name is not None:
+                self.path = self.path.after(self.name, self.steps)
+                above.reached = max(above.reached, self.hop if self.hop is not None else 0)
+            else:
+                above.steps += self.steps
+            above.reached = max(above.reached, self.reached)
+            if self.path == self._start:
+                return
+            if self._start == above.path:
+                above._fork = (self._start, (self.path,))
+            elif self._start == above._fork[0]:  # a branch beside those that ended before
+                above._fork = (self._start, (*above._fork[1], self.path))
+            else:
+                above._fork = (self._start, (above.path, self.path))
+            above.path = joined(*above._fork)
 
     def visible(self) -> Iterator[Read]:
         """What becomes an ambient parent of a put made here."""
         yield from self.reads
         child, above = self, self.parent
-        while above is not None:
+        while above is not None and not child.alone:
             for item in above.reads[: child.limit]:
                 if not _apart(item.batch, child.batch):
                     yield item

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from stemma.entry import QUARANTINED
 from stemma.policies.life import over
 from stemma.stores.protocol import Ancestor, Ancestry
 
@@ -63,7 +64,7 @@ def _invalid(id: str, what: str) -> Validity:
 def _own(entry: Ancestor | None, itself: bool, now: float) -> Validity | None:
     if entry is None:
         return None
-    if entry.verdict == "hallucinated":
+    if entry.verdict in QUARANTINED:
         return Validity(reason="quarantined") if itself else _invalid(entry.id, "is quarantined")
     if over(entry.made, entry.expires, now):
         return Validity(reason="expired") if itself else _invalid(entry.id, "has expired")

@@ -16,17 +16,19 @@ from stemma.codec import Codec, JsonCodec
 from stemma.context import Context
 from stemma.effects import arun, run
 from stemma.engine import TERMS, Admit, Engine, Lasting, Priced, Served, Terms
-from stemma.entry import Cost
+from stemma.entry import Cost, Source
 from stemma.errors import TenantRequired, UnkeyableValue, UsageError
 from stemma.lineage import frames
 from stemma.lineage.frames import Frame
 from stemma.nodes.batch import Batch, look_all, serve_all
 from stemma.nodes.computation import AsyncFramed, Framed
 from stemma.outcome import Hit, Miss, Stored, Ticket
+from stemma.policies.threshold import Policy
 from stemma.query import Query
 from stemma.request import Key, Request, whole_key
 from stemma.scope import Node, Scope
 from stemma.search import Search
+from stemma.walk import Place
 
 __all__ = ["JSON", "Asked", "KnownScope", "NodeCache", "Surroundings"]
 
@@ -56,6 +58,10 @@ class Asked:
             computed anew at each call; `None` where there is nothing that stands for all of it.
         pool: The pool it is looked for and stored in, instead of among the tenant's own.
         search: The vector search behind it, where a list found for another query may serve it.
+        policy: What decides by meaning; `None`: the cache's own policy.
+        place: Where the agent is that asks; `None` where it is no step of one.
+        sources: What the value is read from outside the cache, where that is known beforehand:
+            read, as far as recalls go, when the question is asked.
     """
 
     scope: Mapping[str, Any]
@@ -67,6 +73,9 @@ class Asked:
     scope_key: Hashable | None = None
     pool: str | None = None
     search: Search | None = None
+    policy: Policy | None = None
+    place: Place | None = None
+    sources: tuple[Source, ...] = ()
 
 
 class KnownScope(NamedTuple):
@@ -126,7 +135,12 @@ class NodeCache(Generic[Q, P]):
         return self.ticket_for(self.query(self._ask(asked, *args, **kwargs)))
 
     def put(
-        self, ticket: Ticket, value: Any, *, cost: Cost | None = None, confidence: float = 1.0
+        self,
+        ticket: Ticket,
+        value: Any,
+        *,
+        cost: Cost | None = None,
+        confidence: float | None = None,
     ) -> Stored:
         """Store the value that was computed after a miss.
 
@@ -134,12 +148,19 @@ class NodeCache(Generic[Q, P]):
             ticket: What the miss carried.
             value: The value.
             cost: What a hit will save; by default the time since the lookup.
-            confidence: How sure the value is to be right, 0 to 1; shortens its life.
+            confidence: How sure the value is to be right, 0 to 1; by default as sure as its model
+                was, where it tells that (a reply with log-probabilities), else 1. It shortens its
+                life, and decides whether it is served (`ConfidencePolicy`).
         """
         return run(self._engine.put(ticket, value, cost=cost, confidence=confidence))
 
     async def aput(
-        self, ticket: Ticket, value: Any, *, cost: Cost | None = None, confidence: float = 1.0
+        self,
+        ticket: Ticket,
+        value: Any,
+        *,
+        cost: Cost | None = None,
+        confidence: float | None = None,
     ) -> Stored:
         """As `put`."""
         return await arun(self._engine.put(ticket, value, cost=cost, confidence=confidence))
@@ -170,6 +191,10 @@ class NodeCache(Generic[Q, P]):
 
     # What follows is for wrappers, which build their `Asked` themselves.
 
+    def asked(self, asked: Q, /, *args: P.args, **kwargs: P.kwargs) -> Asked:
+        """What the node is asked by these arguments, before the tenant is known."""
+        return self._ask(asked, *args, **kwargs)
+
     def ticket_for(self, query: Query) -> Ticket:
         """A ticket without a lookup, as of now."""
         parts = self._engine.parts
@@ -186,6 +211,7 @@ class NodeCache(Generic[Q, P]):
         tenant, context = self._surroundings.context(current)
         known = KnownScope(asked.scope, asked.scope_key, asked.request.meaning)
         scope = self._scope(known, tenant, context, asked.pool)
+        alone = asked.place is not None and asked.place.alone
         pools: tuple[tuple[Scope, Key], ...] = ()
         if context.pool is not None and context.pool != asked.pool:
             pool = self._scope(known, tenant, context, context.pool)
@@ -201,8 +227,11 @@ class NodeCache(Generic[Q, P]):
             frame=(current if current is not None else Frame()) if self._traced else None,
             prompt=asked.prompt,
             life=asked.life,
-            hop=current.hop if current is not None and current.hop is not None else 1,
+            hop=1 if current is None or current.hop is None or alone else current.hop,
             search=asked.search,
+            policy=asked.policy,
+            place=asked.place,
+            sources=asked.sources,
         )
 
     def _scope(self, asked: KnownScope, tenant: str, context: Context, pool: str | None) -> Scope:
@@ -241,8 +270,10 @@ class NodeCache(Generic[Q, P]):
         except UnkeyableValue as error:
             out = self._out("unkeyable", error)
         current = frame if frame is not None else frames.current()
-        if self.node == "retrieval" and current is not None:
-            current.read_unstored(str(asked.scope.get("index", "")), frames.marks())
+        if current is not None:
+            current.read_sources(((one, "") for one in asked.sources), frames.marks())
+            if self.node == "retrieval":
+                current.read_unstored(str(asked.scope.get("index", "")), frames.marks())
         return out
 
     def _out(self, reason: str, error: Exception) -> Miss:
@@ -271,7 +302,9 @@ class NodeCache(Generic[Q, P]):
     def _at_once(self, query: Query) -> Hit | None:
         if query.mode != "normal" or query.search is not None:
             return None
-        return self._engine.at_once(query.key.id, query.scope, query.codec, query.frame)
+        return self._engine.at_once(
+            query.key.id, query.scope, query.codec, query.frame, query.place
+        )
 
     def look_whole(
         self, known: KnownScope, whole: bytes, codec: Codec, frame: Frame | None

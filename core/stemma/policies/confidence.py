@@ -2,12 +2,40 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from stemma.errors import UsageError
 from stemma.policies.shares import share
 
-__all__ = ["ConfidencePolicy"]
+__all__ = ["ConfidencePolicy", "likelihood"]
+
+_LEAST = -20.0
+"""Log-probabilities below count as this: providers write -9999 for what was not among the likely.
+"""
+
+
+def likelihood(logprobs: Iterable[Any]) -> float | None:
+    """How sure a model was of a reply: the geometric mean of its tokens' probabilities, 0 to 1.
+
+    It is the same for a text said twice as for one said once, unlike the probability of the whole;
+    and a few tokens that the model hardly believed pull it down, unlike the arithmetic mean.
+
+    Args:
+        logprobs: The natural logarithm of each token's probability, 0 or less. What is no such
+            number (completions have none for their first token) is left out.
+
+    Returns:
+        The mean; `None` where there is no number.
+    """
+    numbers = [
+        max(float(one), _LEAST)
+        for one in logprobs
+        if isinstance(one, (int, float)) and not isinstance(one, bool) and one <= 0.0
+    ]
+    return math.exp(math.fsum(numbers) / len(numbers)) if numbers else None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,16 +79,18 @@ class ConfidencePolicy:
             agreed: How many audits agreed with it.
             disagreed: How many did not.
         """
-        audits = agreed + disagreed
-        share("stored", stored)
-        believed = (stored * self.stored_as + agreed) / (self.stored_as + audits)
-        if self.half_life is None:
-            return believed
-        return believed * float(0.5 ** (max(age, 0.0) / self.half_life))
+        return self._now(share("stored", stored), age, agreed, disagreed)
 
     def refuses(
         self, stored: float, *, age: float = 0.0, agreed: int = 0, disagreed: int = 0
     ) -> bool:
         """Whether the entry must not be served: `low_confidence`."""
-        now = self.confidence(stored, age=age, agreed=agreed, disagreed=disagreed)
-        return now < self.floor
+        if self.half_life is None and not agreed and not disagreed:
+            return stored < self.floor  # what nearly every hit asks
+        return self._now(stored, age, agreed, disagreed) < self.floor
+
+    def _now(self, stored: float, age: float, agreed: int, disagreed: int) -> float:
+        believed = (stored * self.stored_as + agreed) / (self.stored_as + agreed + disagreed)
+        if self.half_life is None:
+            return believed
+        return believed * float(0.5 ** (max(age, 0.0) / self.half_life))

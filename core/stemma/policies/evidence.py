@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Mapping, Sequence
 from operator import mul
 from typing import Any
@@ -14,6 +15,7 @@ from stemma.errors import UsageError
 from stemma.policies.budget import audit_share, doubts, lowest_bar
 from stemma.policies.learning import Judgement
 from stemma.policies.logistic import Floats, fit
+from stemma.policies.shares import at_least
 from stemma.policies.standing import KNOWN, LOWEST, NEAR, Standing
 
 __all__ = ["Evidence"]
@@ -56,7 +58,7 @@ class Evidence:
     ) -> None:
         if set(prior) != set(KNOWN):
             raise UsageError(f"weights must be given for {', '.join(KNOWN)}, and no others")
-        self._prior = tuple(float(prior[name]) for name in KNOWN)
+        self._prior = tuple(_weight(name, prior[name]) for name in KNOWN)
         self._bound, self._audits, self._warm = bound, audits, warm
         self._lock = forking.Lock()
         self._judged = np.empty((64, len(KNOWN) + 3))
@@ -71,10 +73,11 @@ class Evidence:
         """The share of would-be hits of this score that is to be computed afresh, above 0."""
         return audit_share(score, self._bound, usual=self._audits)
 
-    def count(self) -> None:
-        """One more request has reached the decision."""
+    def count(self) -> int:
+        """One more request has reached the decision; gives how many have."""
         with self._lock:
             self._requests += 1
+            return self._requests
 
     def score(self, row: Sequence[float]) -> float:
         """The log-odds that a candidate of which this is known is right."""
@@ -108,22 +111,26 @@ class Evidence:
         """Whether a candidate that stands so may be served, if it scores as high as it can."""
         return most >= self._bar or (self._warm and standing.nearness >= NEAR)
 
-    def add(self, judgement: Judgement) -> None:
-        """Take a judgement in.
+    def add(self, judgements: Sequence[Judgement]) -> None:
+        """Take judgements in, oldest first.
 
         Raises:
-            UsageError: It is of another policy's trial.
+            UsageError: One is of another policy's trial.
         """
-        row, wrong = judgement.trial.known, not judgement.right
-        if len(row) != len(KNOWN):
+        if any(len(one.trial.known) != len(KNOWN) for one in judgements):
             raise UsageError("this judgement is of another policy's trial")
         with self._lock:
-            self._keep((*row, judgement.trial.weight, float(wrong), float(self._requests)))
-            if self._warm and row[_CLEAR]:
-                self._doubt(wrong=wrong)
-            if self._since % _REFIT == 0:
+            before, alarm = self._since, False
+            for one in judgements:
+                row, wrong = one.trial.known, not one.right
+                self._requests += one.requests
+                self._keep((*row, one.trial.weight, float(wrong), float(self._requests)))
+                if self._warm and row[_CLEAR]:
+                    self._doubt(wrong=wrong)
+                alarm = alarm or (wrong and self.score(row) >= self._bar)
+            if self._since // _REFIT > before // _REFIT:
                 self._fit()
-            if self._since % _REBAR == 0 or (wrong and self.score(row) >= self._bar):
+            if alarm or self._since // _REBAR > before // _REBAR:
                 self._set_bar()
 
     def record(self) -> dict[str, Any]:
@@ -173,7 +180,7 @@ class Evidence:
     def _doubt(self, *, wrong: bool) -> None:
         """Count a judgement on what is clear; too many wrong ones end the warm start."""
         self._doubts = (self._doubts[0] + 1, self._doubts[1] + wrong)
-        if _at_least(self._doubts[1], self._doubts[0], 2 * self._bound) < _DOUBTFUL:
+        if at_least(self._doubts[1], self._doubts[0], 2 * self._bound) < _DOUBTFUL:
             self._warm = False
 
     def _fit(self) -> None:
@@ -204,14 +211,12 @@ class Evidence:
         )
 
 
+def _weight(name: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
+        raise UsageError(f"the weight of {name} must be a number, not {value!r}")
+    return float(value)
+
+
 def _product(weights: Sequence[float], row: Sequence[float]) -> float:
     total: float = sum(map(mul, weights, row))
     return total
-
-
-def _at_least(wrong: int, judged: int, share: float) -> float:
-    """How likely as many wrong ones or more are, if `share` of all is wrong."""
-    below = sum(
-        math.comb(judged, k) * share**k * (1.0 - share) ** (judged - k) for k in range(wrong)
-    )
-    return 1.0 - below

@@ -13,7 +13,7 @@ from stemma.policies.signs import clash
 from stemma.policies.symbols import Symbols, symbols
 from stemma.policies.vocabulary import GENERIC, ROLES, canonical, listed, opposites
 
-__all__ = ["FEW", "GUARDS", "Guarded", "guard", "small_words"]
+__all__ = ["FEW", "GUARDS", "UNGUARDED", "Guarded", "guard", "guarded", "small_words"]
 
 DIRECTIONS = listed("to from into than before after over under against not without")
 """Roles whose exchange turns a question round, whatever else is said."""
@@ -24,6 +24,9 @@ SHARE = 0.25
 FEW = 5
 """Up to this many content words, a text says too little for the similarity to vouch for a word."""
 
+
+UNGUARDED = 0.97
+"""The least similarity of two texts of which one is in a language that the guards do not know."""
 
 LONGEST = 10_000
 """Texts longer than this, in characters, are compared for equality only."""
@@ -45,8 +48,14 @@ class Guarded:
     detail: str
 
 
-def guard(asked: str, stored: str) -> Guarded | None:
-    """Why the stored question's answer must not answer this one, or `None` if no guard objects."""
+def guard(asked: str, stored: str, similarity: float = 1.0) -> Guarded | None:
+    """Why the stored question's answer must not answer this one, or `None` if no guard objects.
+
+    Args:
+        asked: What is asked now.
+        stored: What was asked then.
+        similarity: Theirs, −1 to 1; in a language that the guards do not know, nothing else speaks.
+    """
     if asked == stored:
         return None
     if max(len(asked), len(stored)) > LONGEST:
@@ -56,7 +65,16 @@ def guard(asked: str, stored: str) -> Guarded | None:
         detail = check(one, other)
         if detail:
             return Guarded(reason, detail)
+    if similarity < UNGUARDED and not (one.guarded and other.guarded):
+        return Guarded("guard:language", f"there {UNGUARDED:g} is the least similarity")
     return None
+
+
+def guarded(asked: str, stored: str) -> bool:
+    """Whether both texts are in a language that the guards know."""
+    return max(len(asked), len(stored)) <= LONGEST and (
+        symbols(asked).guarded and symbols(stored).guarded
+    )
 
 
 def _numbers(one: Symbols, other: Symbols) -> str:
@@ -183,7 +201,8 @@ def _words(one: Symbols, other: Symbols) -> str:
     theirs |= (other.function - one.function) & _WEIGHTY
     size = max(len(one.words), len(other.words))
     differing = max(len(ours), len(theirs))
-    vouched = one.script == "latin" and size > FEW and differing > SHARE * size
+    known = one.guarded and other.guarded and one.script == "latin"
+    vouched = known and size > FEW and differing > SHARE * size
     if differing and not vouched:
         if len(ours) == len(theirs) == 1 and _misspelt(*ours, *theirs):
             return ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, Self, runtime_checkable
 
 from stemma.errors import UsageError
 
@@ -17,14 +17,21 @@ class Trial:
 
     Args:
         candidate: The id of the entry that stood best.
-        known: What the policy knew of it, in the policy's own numbers.
+        known: What the policy knew of it, in the policy's own numbers; empty where it does not
+            learn.
         weight: How many requests like it this one stands for, 1 or more: 1 where every one like it
             is computed afresh, 1 / ε where only a share ε is audited.
+        audit: Whether it would have been served, and was computed afresh all the same.
+        grey: Whether a judge is to be asked about the two questions, where the answers do not tell.
+        approved: Whether a judge has approved it, so that the fresh answer tells about the judge.
     """
 
     candidate: str
     known: tuple[float, ...] = field(repr=False)
     weight: float = 1.0
+    audit: bool = False
+    grey: bool = False
+    approved: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,21 +41,37 @@ class Judgement:
     Args:
         trial: What is judged.
         right: Whether it would have answered rightly.
-        by: Who said so: `equal`, `value`, `calls`, `similarity`, `guard:…`, the name of a judge, or
-            who reported it.
+        by: Who said so: `equal`, `value`, `calls`, `similarity`, `guard:…`, `judge:` and the name
+            of a judge, or who reported it.
+        requests: How many requests reached the decision elsewhere before it, since the judgement
+            before this one; those that the policy decided itself it has counted.
     """
 
     trial: Trial
     right: bool
     by: str = ""
+    requests: int = 0
 
 
 @runtime_checkable
 class Learns(Protocol):
     """A policy whose decisions follow from judgements, and whose state can be kept."""
 
-    def learn(self, judgement: Judgement) -> None:
-        """Take a judgement in. Later decisions follow from it, never earlier ones."""
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """What a state belongs to, as plain JSON values: the policy, its embedder and verifier."""
+        ...
+
+    def anew(self) -> Self:
+        """Another one with the same settings, that begins with what this one has learnt."""
+        ...
+
+    def learn(self, *judgements: Judgement) -> None:
+        """Take judgements in, oldest first. Later decisions follow from them, never earlier ones.
+
+        Raises:
+            UsageError: One is of another policy's trial; none was taken in.
+        """
         ...
 
     def record(self) -> dict[str, Any]:

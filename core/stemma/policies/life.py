@@ -1,21 +1,29 @@
-"""How long an entry lives of its own, when that is over, how often a source changes. Pure."""
+"""How long an entry lives of its own, and when that is over. Pure."""
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
 from types import MappingProxyType
+from typing import Any
 
 from stemma.errors import UsageError
+from stemma.policies.changes import DAY, Prior, check_number
+from stemma.policies.shares import drawn
 from stemma.scope import NODES, Node
 
-__all__ = ["AHEAD", "DEFAULT_LIVES", "LifePolicy", "Prior", "change_rate", "over", "own_life"]
+__all__ = [
+    "AHEAD",
+    "DEFAULT_LIVES",
+    "Aging",
+    "LifePolicy",
+    "over",
+    "own_life",
+]
 
 HOUR = 3600.0
-DAY = 24 * HOUR
 
 DEFAULT_LIVES: Mapping[Node, float | None] = MappingProxyType(
     {
@@ -77,75 +85,62 @@ def own_life(
     Raises:
         UsageError: An argument is out of its range.
     """
-    _check("base", base, low=0.0)
-    _check("confidence", confidence, low=0.0, high=1.0)
-    _check("factor", factor, low=0.0, high=1.0, open_low=True)
-    _check("exponent", exponent, low=0.0)
-    _check("change_rate", change_rate, low=0.0)
-    _check("stale_risk", stale_risk, low=0.0, high=1.0, open_low=True, open_high=True)
-    _check("floor", floor, low=0.0)
-    _check("jitter", jitter, low=0.0, high=0.1)
+    check_number("base", base, low=0.0)
+    check_number("confidence", confidence, low=0.0, high=1.0)
+    check_number("factor", factor, low=0.0, high=1.0, open_low=True)
+    check_number("exponent", exponent, low=0.0)
+    check_number("change_rate", change_rate, low=0.0)
+    check_number("stale_risk", stale_risk, low=0.0, high=1.0, open_low=True, open_high=True)
+    check_number("floor", floor, low=0.0)
+    check_number("jitter", jitter, low=0.0, high=0.1)
     if isinstance(hop, bool) or not isinstance(hop, int) or hop < 1:
         raise UsageError(f"hop must be a whole number from 1, not {hop!r}")
-    bound = -math.log1p(-stale_risk) / change_rate if change_rate else math.inf
-    limit = bound if base is None else min(base, bound)
-    if math.isinf(limit):
+    bound = _bound(change_rate, stale_risk)
+    limit = min((end for end in (base, bound) if end is not None), default=None)
+    if limit is None:
         return None
     shrunk = limit if base is None else base * factor ** (hop - 1) * confidence**exponent
-    life = min(shrunk, limit) * (1 - jitter * _share(seed))
+    life = min(shrunk, limit) * (1 - jitter * drawn(seed))
     return life if floor is None else max(life, min(floor, limit))
 
 
-def _share(seed: str) -> float:
-    """A number in [0, 1) that depends on the seed alone."""
-    raw = hashlib.blake2b(seed.encode("utf-8", "surrogatepass"), digest_size=6).digest()
-    return int.from_bytes(raw, "big") / 2**48
+def _bound(change_rate: float | None, stale_risk: float) -> float | None:
+    return -math.log1p(-stale_risk) / change_rate if change_rate else None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Prior:
-    """What is believed of a source's change rate before it was watched: Gamma(changes, seconds).
+class Aging:
+    """What an entry's own life is reckoned from; see `own_life` for each.
 
-    Args:
-        changes: The shape: as if that many changes had been seen …
-        seconds: … in that much time.
+    `prior` is what is believed of the change rate of each source before it was watched.
     """
 
-    changes: float = 1.0
-    seconds: float = 30 * DAY
+    base: float | None
+    hop: int = 1
+    confidence: float = 1.0
+    factor: float = 0.8
+    exponent: float = 0.85
+    change_rate: float | None = None
+    stale_risk: float = 0.05
+    floor: float | None = None
+    jitter: float = 0.1
+    prior: Prior = Prior()
 
-    def __post_init__(self) -> None:
-        _check("changes", self.changes, low=0.0, open_low=True)
-        _check("seconds", self.seconds, low=0.0, open_low=True)
+    def bound(self) -> float | None:
+        """The age at which a source has changed with the accepted risk; `None`: not known."""
+        return _bound(self.change_rate, self.stale_risk)
+
+    def life(self, seed: str) -> float | None:
+        """The life, seconds; `None`: no end.
+
+        Raises:
+            UsageError: A number is out of its range.
+        """
+        values = {name: getattr(self, name) for name in _AGING}
+        return own_life(seed=seed, **values)
 
 
-def change_rate(checks: int, changes: int, interval: float, prior: Prior | None = None) -> float:
-    """The estimated change rate of a source, per second.
-
-    Checks see whether something changed, not how often, so `changes / time` is too low. The
-    estimator of Cho and Garcia-Molina, *Estimating frequency of change* (ACM TOIT 3(3), 2003),
-    `−ln((n − X + 0.5) / (n + 0.5)) / interval`, corrects it and stays finite when every check saw a
-    change. The changes that it implies over the watched time update the prior: the posterior mean
-    of a Gamma prior under Poisson counts.
-
-    Args:
-        checks: How often it was looked at, n.
-        changes: How many of the looks found it changed since the one before, X.
-        interval: Seconds between two looks.
-        prior: What is believed before the first look; one change in 30 days by default.
-
-    Raises:
-        UsageError: Counts are negative, or more changes than checks, or no positive interval.
-    """
-    for name, count in (("checks", checks), ("changes", changes)):
-        if isinstance(count, bool) or not isinstance(count, int) or count < 0:
-            raise UsageError(f"{name} must be a whole number from 0, not {count!r}")
-    if changes > checks:
-        raise UsageError(f"changes ({changes}) cannot be more than checks ({checks})")
-    _check("interval", interval, low=0.0, open_low=True)
-    prior = prior if prior is not None else Prior()
-    implied = -checks * math.log((checks - changes + 0.5) / (checks + 0.5))
-    return (prior.changes + implied) / (prior.seconds + checks * interval)
+_AGING = tuple(each.name for each in fields(Aging) if each.name != "prior")
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +154,8 @@ class LifePolicy:
         stale_risk: See `own_life`.
         floor: See `own_life`.
         jitter: See `own_life`.
+        prior: What is believed of the change rate of each source before it was watched. It bounds
+            the lives of hops.
 
     Raises:
         UsageError: An unknown node, or a number out of its range.
@@ -170,13 +167,16 @@ class LifePolicy:
     stale_risk: float = field(default=0.05, kw_only=True)
     floor: float | None = field(default=None, kw_only=True)
     jitter: float = field(default=0.1, kw_only=True)
+    prior: Prior = field(default=Prior(), kw_only=True)
 
     def __post_init__(self) -> None:
         for node, seconds in self.base.items():
             if node not in NODES:
                 raise UsageError(f"unknown node {node!r}; known are {', '.join(NODES)}")
-            _check(f"the life of {node}", seconds, low=0.0)
+            check_number(f"the life of {node}", seconds, low=0.0)
         object.__setattr__(self, "base", MappingProxyType({**DEFAULT_LIVES, **self.base}))
+        if not isinstance(self.prior, Prior):
+            raise UsageError(f"prior must be a Prior, not {type(self.prior).__name__}")
         self.life("answer", hop=1, confidence=1.0)
 
     def __reduce__(self) -> tuple[partial[LifePolicy], tuple[()]]:
@@ -184,63 +184,55 @@ class LifePolicy:
         values = {each.name: getattr(self, each.name) for each in fields(self)}
         return partial(LifePolicy, **{**values, "base": dict(self.base)}), ()
 
-    def life(
+    def aging(
         self,
         node: Node,
         *,
         hop: int = 1,
         confidence: float = 1.0,
-        seed: str = "",
         base: float | None = None,
+        factor: float | None = None,
+        floor: float | None = None,
         change_rate: float | None = None,
-    ) -> float | None:
-        """The own life of an entry of a node, seconds; `None`: no end.
+    ) -> Aging:
+        """What the own life of an entry of a node is reckoned from.
 
         Args:
             node: The entry's node.
             hop: The hop at which it was made, from 1.
             confidence: How sure it is to be right, 0 to 1.
-            seed: The entry's id.
             base: Instead of the node's base life, seconds; `None`: the node's own.
+            factor: Instead of the policy's.
+            floor: Instead of the policy's.
             change_rate: Of its sources together, per second, where it is known.
+
+        Raises:
+            UsageError: An unknown node.
+        """
+        if node not in self.base:
+            raise UsageError(f"unknown node {node!r}; known are {', '.join(NODES)}")
+        return Aging(
+            base=self.base[node] if base is None else base,
+            hop=hop,
+            confidence=confidence,
+            factor=self.factor if factor is None else factor,
+            exponent=self.exponent,
+            change_rate=change_rate,
+            stale_risk=self.stale_risk,
+            floor=self.floor if floor is None else floor,
+            jitter=self.jitter,
+            prior=self.prior,
+        )
+
+    def life(self, node: Node, *, seed: str = "", **others: Any) -> float | None:
+        """The own life of an entry of a node, seconds; `None`: no end.
+
+        Args:
+            node: The entry's node.
+            seed: The entry's id.
+            **others: As for `aging`.
 
         Raises:
             UsageError: An unknown node, or a number out of its range.
         """
-        if node not in self.base:
-            raise UsageError(f"unknown node {node!r}; known are {', '.join(NODES)}")
-        return own_life(
-            self.base[node] if base is None else base,
-            hop,
-            confidence,
-            factor=self.factor,
-            exponent=self.exponent,
-            change_rate=change_rate,
-            stale_risk=self.stale_risk,
-            floor=self.floor,
-            jitter=self.jitter,
-            seed=seed,
-        )
-
-
-def _check(
-    name: str,
-    value: float | None,
-    *,
-    low: float,
-    high: float = math.inf,
-    open_low: bool = False,
-    open_high: bool = False,
-) -> None:
-    if value is None:
-        return
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise UsageError(f"{name} must be a number, not {type(value).__name__}")
-    inside = (low < value if open_low else low <= value) and (
-        value < high if open_high else value <= high
-    )
-    if not (math.isfinite(value) and inside):
-        left, right = "(" if open_low else "[", ")" if open_high or math.isinf(high) else "]"
-        raise UsageError(
-            f"{name} must be a finite number in {left}{low}, {high}{right}, not {value}"
-        )
+        return self.aging(node, **others).life(seed)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from stemma.errors import UsageError
+from stemma.judges.band import opinion
+from stemma.judges.protocol import FunctionJudge, Judge, probability
 from stemma.keys import digest
 from stemma.policies.shares import share
 
-__all__ = ["Answer", "Judge", "SameAnswer", "Sameness"]
-
-Judge = Callable[[str, str], float]
-"""How likely two answers say the same, 0 to 1: a cross-encoder, an NLI model, a language model."""
+__all__ = ["Answer", "SameAnswer", "Sameness"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,8 +54,10 @@ class SameAnswer:
     Args:
         same: The least similarity of texts that are the same, 0 to 1.
         other: Below it, texts are not the same, 0 to `same`.
-        judge: Asked in between; without one there is no verdict there.
-        judge_name: How the judge is named in verdicts.
+        judge: Asked in between: a `Judge`, or a function that says how likely two texts say the
+            same; without one there is no verdict there. A cache asks it in the background.
+        judge_name: How the judge is named in verdicts; by default `judge:` and its own name, and
+            `judge` for a function.
         sure: How likely the judge must find them the same, or not: from this on they are, at
             1 − this or below they are not, 0.5 to 1; between the two it has not said anything.
 
@@ -66,18 +67,51 @@ class SameAnswer:
 
     same: float = 0.95
     other: float = 0.6
-    judge: Judge | None = None
-    judge_name: str = "judge"
+    judge: Judge | Callable[[str, str], float | None] | None = None
+    judge_name: str = ""
     sure: float = 0.5
 
     def __post_init__(self) -> None:
+        if not (self.judge is None or isinstance(self.judge, Judge) or callable(self.judge)):
+            raise UsageError(f"judge must be a Judge or a function, not {self.judge!r}")
         share("other", self.other, share("same", self.same))
         share("1 - sure", 1.0 - self.sure, 0.5)
 
     def __call__(
         self, fresh: Answer, stored: Answer, *, similarity: float | None = None
     ) -> Sameness | None:
-        """The verdict, or `None` where nobody can say.
+        """The verdict, or `None` where nobody can say. What the judge raises says nothing.
+
+        See `compared` for the arguments.
+        """
+        said = self.compared(fresh, stored, similarity=similarity)
+        if said is not None or self.asked is None:
+            return said
+        try:
+            given = self.asked.judge(fresh.text, stored.text, "answers")
+            same = opinion(probability(given, self.asked.name), self.sure)
+        except Exception:
+            return None
+        return None if same is None else Sameness(same=same, by=self.by)
+
+    @property
+    def asked(self) -> Judge | None:
+        """The judge, a function as one, too."""
+        if self.judge is None or isinstance(self.judge, Judge):
+            return self.judge
+        return FunctionJudge(function=self.judge, name=self.by)
+
+    @property
+    def by(self) -> str:
+        """How the judge is named in verdicts."""
+        if self.judge_name or not isinstance(self.judge, Judge):
+            return self.judge_name or "judge"
+        return f"judge:{self.judge.name}"
+
+    def compared(
+        self, fresh: Answer, stored: Answer, *, similarity: float | None = None
+    ) -> Sameness | None:
+        """The verdict without a judge, or `None` where one would have to be asked.
 
         Args:
             fresh: The answer computed afresh.
@@ -103,21 +137,7 @@ class SameAnswer:
             return Sameness(same=False, by="similarity")
         if similarity is not None and similarity >= self.same and objection is None:
             return Sameness(same=True, by="similarity")
-        return self._judged(fresh.text, stored.text)
-
-    def _judged(self, fresh: str, stored: str) -> Sameness | None:
-        """What the judge says. One that raises, or talks nonsense, has said nothing."""
-        if self.judge is None:
-            return None
-        try:
-            likely = float(self.judge(fresh, stored))
-        except Exception:
-            return None
-        if not math.isfinite(likely) or not 0.0 <= likely <= 1.0:
-            return None
-        if likely >= self.sure:
-            return Sameness(same=True, by=self.judge_name)
-        return Sameness(same=False, by=self.judge_name) if likely <= 1.0 - self.sure else None
+        return None
 
 
 _CERTAIN = frozenset({"guard:number", "guard:unit", "guard:negation", "guard:antonym"})

@@ -1,12 +1,14 @@
-"""Shares that a user names: an allowed error, a share of audits."""
+"""Shares that a user names, what speaks against one, and shares drawn by lot."""
 
 from __future__ import annotations
 
+import hashlib
+import math
 import numbers
 
 from stemma.errors import UsageError
 
-__all__ = ["MOST_ERROR", "error_bound", "share"]
+__all__ = ["MOST_ERROR", "at_least", "drawn", "error_bound", "share"]
 
 MOST_ERROR = 0.5
 """A bound above this asks for nothing."""
@@ -32,3 +34,17 @@ def error_bound(value: object) -> float:
         UsageError: It is out of that range.
     """
     return share("max_error", value, MOST_ERROR)
+
+
+def at_least(wrong: int, judged: int, share: float) -> float:
+    """How likely as many wrong ones or more are, if `share` of all is wrong."""
+    below = sum(
+        math.comb(judged, k) * share**k * (1.0 - share) ** (judged - k) for k in range(wrong)
+    )
+    return 1.0 - below
+
+
+def drawn(lot: str) -> float:
+    """A number in [0, 1) that depends on the text alone, and evenly falls anywhere."""
+    raw = hashlib.blake2b(lot.encode("utf-8", "surrogatepass"), digest_size=6).digest()
+    return int.from_bytes(raw, "big") / 2**48

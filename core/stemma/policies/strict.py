@@ -117,6 +117,7 @@ class StrictPolicy:
         self.embedder = embedder
         self._curves: OrderedDict[str, _Curve] = OrderedDict()
         self._lock = forking.Lock()
+        self._seed = seed
         self._random = random.Random(seed)  # noqa: S311 - no secret
 
     def __repr__(self) -> str:
@@ -134,23 +135,36 @@ class StrictPolicy:
             fresh = 1.0
         else:
             fresh = 0.0 if sure >= allowed else 1.0 - self.max_error / (1.0 - sure)
+        trial = Trial(candidate=nearest.id, known=(nearest.similarity,))
         if fresh and self._random.random() <= fresh:
-            trial = Trial(candidate=nearest.id, known=(nearest.similarity,))
             detail = f"surely right in {sure:.0%}, and {allowed:.1%} are asked for"
             return Decision((), "below_threshold", nearest.id, nearest.similarity, detail, trial)
         why = f"at similarity {nearest.similarity:.3f} it was right before"
-        served = Accepted(nearest.id, nearest.similarity, max(sure, allowed), why)
+        served = Accepted(nearest.id, nearest.similarity, max(sure, allowed), why, trial)
         return Decision((served,), "", nearest.id, nearest.similarity)
 
-    def learn(self, judgement: Judgement) -> None:
-        """See `Learns.learn`."""
-        if len(judgement.trial.known) != 1:
-            raise UsageError("this judgement is of another policy's trial")
-        entry, similarity = judgement.trial.candidate, judgement.trial.known[0]
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """See `Learns.identity`."""
+        return {"policy": self.name, "version": 1, "embedder": self.embedder}
+
+    def anew(self) -> StrictPolicy:
+        """See `Learns.anew`."""
+        other = StrictPolicy(self.max_error, embedder=self.embedder, seed=self._seed)
         with self._lock:
-            curve = self._curves.pop(entry, _NEW)
-            self._curves[entry] = curve.with_one(similarity, right=judgement.right)
-            if len(self._curves) > ENTRIES:
+            other._curves = self._curves.copy()
+        return other
+
+    def learn(self, *judgements: Judgement) -> None:
+        """See `Learns.learn`."""
+        if any(len(one.trial.known) != 1 for one in judgements):
+            raise UsageError("this judgement is of another policy's trial")
+        with self._lock:
+            for one in judgements:
+                curve = self._curves.pop(one.trial.candidate, _NEW)
+                judged = curve.with_one(one.trial.known[0], right=one.right)
+                self._curves[one.trial.candidate] = judged
+            while len(self._curves) > ENTRIES:
                 self._curves.popitem(last=False)
 
     def record(self) -> dict[str, Any]:
@@ -158,13 +172,13 @@ class StrictPolicy:
         with self._lock:
             curves = {entry: curve.judged[len(_BORN) :] for entry, curve in self._curves.items()}
         return {
-            **self._identity(),
+            **self.identity,
             "entries": {entry: [list(one) for one in judged] for entry, judged in curves.items()},
         }
 
     def restore(self, record: Mapping[str, Any]) -> None:
         """See `Learns.restore`."""
-        must_agree(record, self._identity())
+        must_agree(record, self.identity)
         try:
             curves = OrderedDict(
                 (str(entry), _Curve((*_BORN, *((float(at), bool(right)) for at, right in judged))))
@@ -174,9 +188,6 @@ class StrictPolicy:
             raise UsageError("this is no state of a strict policy") from error
         with self._lock:
             self._curves = curves
-
-    def _identity(self) -> dict[str, Any]:
-        return {"policy": self.name, "version": 1, "embedder": self.embedder}
 
 
 _NEW = _Curve()

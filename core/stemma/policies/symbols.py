@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from stemma.policies import numerals
+from stemma.policies import languages, numerals
 from stemma.policies.chinese import HAN
 from stemma.policies.questions import Kind, asked_for
 from stemma.policies.tokens import HAN_TOKEN, Script, Token, script, tokens
@@ -62,6 +62,7 @@ class Symbols:
         roles: Function words with each word they govern, such as `("from", "pari")`.
         function: The function words, for those that have opposites (on, off).
         script: `latin`; `han` where a Chinese character occurs; `other` for other letters.
+        guarded: Whether the guards know its language.
         text: The normalised text, in which the other text's literals are looked for.
         folded: The same, case-folded: a quoted string may change its case, code may not.
     """
@@ -80,6 +81,7 @@ class Symbols:
     roles: frozenset[tuple[str, str]] = field(default=frozenset(), repr=False)
     function: frozenset[str] = field(default=frozenset(), repr=False)
     script: Script = "latin"
+    guarded: bool = True
     text: str = field(default="", repr=False)
     folded: str = field(default="", repr=False)
 
@@ -162,6 +164,9 @@ class _Reader:
             roles=frozenset(self.roles),
             function=frozenset(self.function),
             script=script(self.text),
+            guarded=languages.known(
+                self.text, (token.low for token in self.tokens if token.kind == "word")
+            ),
             text=self.text,
             folded=self.text.casefold(),
         )

@@ -6,10 +6,13 @@ import math
 import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from stemma.errors import UsageError
 from stemma.policies.learning import Trial
+
+if TYPE_CHECKING:
+    from stemma.policies.guards import Guarded
 
 __all__ = [
     "Accepted",
@@ -52,12 +55,15 @@ class Accepted:
         similarity: Its similarity, −1 to 1.
         probability: The estimated probability that it answers rightly, 0 to 1.
         why: What allowed it, in words.
+        trial: What a report of the hit, or an audit of it, will tell the policy of, where it
+            learns.
     """
 
     id: str
     similarity: float
     probability: float
     why: str
+    trial: Trial | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +78,8 @@ class Decision:
         similarity: Its similarity, −1 to 1.
         detail: More words on the reason, without any of the texts' words.
         trial: What a fresh answer to this question will tell the policy of, where it learns.
+        grey: What could be served if a judge said that it may: no guard's certain objection stands,
+            but it is not likely enough to be right. It is the candidate of `trial`.
     """
 
     accepted: tuple[Accepted, ...] = ()
@@ -80,6 +88,7 @@ class Decision:
     similarity: float | None = None
     detail: str = ""
     trial: Trial | None = field(default=None, repr=False)
+    grey: Accepted | None = None
 
 
 @runtime_checkable
@@ -144,8 +153,6 @@ class ThresholdPolicy:
 
     def decide(self, asked: str, candidates: Sequence[Candidate]) -> Decision:
         """See `Policy.decide`; the most similar first."""
-        from stemma.policies.guards import guard  # noqa: PLC0415 - its tables take long to load
-
         ranked = nearest_first(candidates)
         if not ranked:
             return Decision(reason="cold")
@@ -155,7 +162,7 @@ class ThresholdPolicy:
         for candidate in ranked:
             if not self._near(candidate.similarity):
                 break
-            objection = guard(asked, candidate.focus) if self.guards else None
+            objection = self._objection(asked, candidate) if self.guards else None
             if objection is None:
                 accepted.append(self._accepted(candidate))
             elif candidate is nearest:
@@ -163,6 +170,11 @@ class ThresholdPolicy:
         if accepted:
             reason = detail = ""
         return Decision(tuple(accepted), reason, nearest.id, nearest.similarity, detail)
+
+    def _objection(self, asked: str, candidate: Candidate) -> Guarded | None:
+        from stemma.policies.guards import guard  # noqa: PLC0415 - its tables take long to load
+
+        return guard(asked, candidate.focus, candidate.similarity)
 
     def _near(self, similarity: float) -> bool:
         return similarity >= self.floor

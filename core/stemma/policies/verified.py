@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from stemma.errors import UsageError
 from stemma.policies.evidence import Evidence
-from stemma.policies.guards import guard
+from stemma.policies.guards import guard, guarded
 from stemma.policies.learning import Judgement, Trial, must_agree
-from stemma.policies.shares import error_bound, share
+from stemma.policies.shares import drawn, error_bound, share
 from stemma.policies.standing import NEAR, Standing, known, standings
 from stemma.policies.threshold import Accepted, Candidate, Decision, nearest_first
 from stemma.policies.verifier import FeatureVerifier, Verified, Verifier, shipped
@@ -52,14 +52,14 @@ class VerifiedPolicy:
     Args:
         max_error: The share, 0 to 0.5. 0 serves nothing by meaning.
         embedder: The revision of the embedder whose similarities are decided on.
-        weights: A record of the verifier's weights and those of `stemma.policies.standing`, as
-            `python -m evals.fit_verifier --out FILE` writes it; by default the one that comes with
-            the package.
-        verifier: What compares the texts, instead of the one that those weights describe.
+        verifier: What compares the texts; by default the one whose weights come with the package.
         audits: The share of would-be hits that is computed afresh where they are as doubtful as
             `max_error` allows on average, above 0; of surer ones fewer are, of others more, see
             `audit_share` in `stemma.policies.budget`.
-        seed: Of the choice of audits; by default another one each time.
+        seed: Of the choice of audits, which follows from it, from the two texts and from how many
+            requests came before: whoever runs the same again sees the same.
+        prior: The weights of what is known of a candidate (`stemma.policies.standing.KNOWN`) before
+            anything was judged; by default those that come with the package.
 
     Raises:
         UsageError: An argument is out of its range.
@@ -74,24 +74,31 @@ class VerifiedPolicy:
         max_error: float = 0.02,
         *,
         embedder: str = "",
-        weights: Mapping[str, Any] | None = None,
         verifier: Verifier | None = None,
         audits: float = 0.05,
-        seed: int | None = None,
+        seed: int = 0,
+        prior: Mapping[str, float] | None = None,
     ) -> None:
         self.max_error = error_bound(max_error)
         if share("audits", audits) == 0:
             raise UsageError("audits must be above 0: without any, nothing bounds the error")
         self.embedder = embedder
-        record = shipped() if weights is None else weights
+        record = shipped()
         self._verifier = FeatureVerifier.read(record) if verifier is None else verifier
         self._evidence = Evidence(
-            prior=record["standing"],
+            prior=record["standing"] if prior is None else prior,
             bound=self.max_error,
             audits=float(audits),
             warm=embedder == record["embedder"],
         )
-        self._random = random.Random(seed)  # noqa: S311 - no secret
+        self._seed = seed
+        self._settings: dict[str, Any] = {
+            "embedder": embedder,
+            "verifier": self._verifier,
+            "audits": float(audits),
+            "seed": seed,
+            "prior": prior,
+        }
 
     def __repr__(self) -> str:
         return f"VerifiedPolicy(max_error={self.max_error:g}, judged={len(self._evidence)})"
@@ -99,7 +106,7 @@ class VerifiedPolicy:
     def decide(self, asked: str, candidates: Sequence[Candidate]) -> Decision:
         """See `Policy.decide`; the surest first."""
         evidence = self._evidence
-        evidence.count()
+        number = evidence.count()
         ranked = nearest_first(candidates)[: self.depth]
         if not ranked:
             return Decision(reason="cold")
@@ -113,32 +120,42 @@ class VerifiedPolicy:
         if not evidence.allows(best.known, best.score):
             return self._declined(ranked[0], stood[0], best)
         audited = evidence.audits(best.score)
-        if self._random.random() < audited:
-            trial = Trial(candidate=best.candidate.id, known=best.known, weight=1.0 / audited)
+        if drawn(f"{self._seed} {number} {asked} {best.candidate.focus}") < audited:
+            trial = Trial(
+                candidate=best.candidate.id, known=best.known, weight=1.0 / audited, audit=True
+            )
             return _refused(best.candidate, "audit", "", trial)
         accepted = tuple(_accepted(one) for one in open_ if evidence.allows(one.known, one.score))
         return Decision(accepted, "", ranked[0].id, ranked[0].similarity)
 
-    def learn(self, judgement: Judgement) -> None:
-        """See `Learns.learn`."""
-        self._evidence.add(judgement)
-
-    def record(self) -> dict[str, Any]:
-        """See `Learns.record`."""
-        return {**self._identity(), **self._evidence.record()}
-
-    def restore(self, record: Mapping[str, Any]) -> None:
-        """See `Learns.restore`."""
-        must_agree(record, self._identity())
-        self._evidence.restore(record)
-
-    def _identity(self) -> dict[str, Any]:
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """See `Learns.identity`."""
         return {
             "policy": self.name,
             "version": 1,
             "embedder": self.embedder,
             "verifier": self._verifier.revision,
         }
+
+    def anew(self) -> VerifiedPolicy:
+        """See `Learns.anew`."""
+        other = VerifiedPolicy(self.max_error, **self._settings)
+        other._evidence.restore(self._evidence.record())
+        return other
+
+    def learn(self, *judgements: Judgement) -> None:
+        """See `Learns.learn`."""
+        self._evidence.add(judgements)
+
+    def record(self) -> dict[str, Any]:
+        """See `Learns.record`."""
+        return {**self.identity, **self._evidence.record()}
+
+    def restore(self, record: Mapping[str, Any]) -> None:
+        """See `Learns.restore`."""
+        must_agree(record, self.identity)
+        self._evidence.restore(record)
 
     def _verified(self, asked: str, ranked: Sequence[Candidate]) -> list[_Stood]:
         """Those that may be the best, best first: what cannot overtake is not verified."""
@@ -164,6 +181,9 @@ class VerifiedPolicy:
 
     def _stood(self, asked: str, candidate: Candidate, standing: Standing) -> _Stood:
         said = self._verifier.verify(asked, candidate)
+        if not said.refused and not guarded(asked, candidate.focus):
+            objection = guard(asked, candidate.focus, candidate.similarity)
+            said = said if objection is None else replace(said, refused=objection.reason)
         near = standing.nearness >= NEAR and not said.refused
         clear = near and guard(asked, candidate.focus) is None
         row = known(said.score, standing, clear=clear)
@@ -172,9 +192,10 @@ class VerifiedPolicy:
     def _declined(self, nearest: Candidate, first: _Stood, best: _Stood) -> Decision:
         """A refusal, with the guard's reason where it was the difference that made it."""
         trial = Trial(candidate=best.candidate.id, known=best.known)
+        refused = partial(_refused, nearest, trial=trial, grey=_accepted(best))
         blamed = first if first.candidate is nearest else best
         if blamed.said.refused:
-            return _refused(nearest, blamed.said.refused, "the texts differ there", trial)
+            return refused(blamed.said.refused, "the texts differ there")
         chance = _chance(best.score)
         detail = f"{chance:.0%} likely to be right, too little for an error of {self.max_error:g}"
         without = known(
@@ -183,18 +204,25 @@ class VerifiedPolicy:
             clear=True,
         )
         if blamed.said.against and self._evidence.allows(without, self._evidence.score(without)):
-            return _refused(nearest, blamed.said.against, detail, trial)
-        return _refused(nearest, "below_threshold", detail, trial)
+            return refused(blamed.said.against, detail)
+        return refused("below_threshold", detail)
 
 
-def _refused(nearest: Candidate, reason: str, detail: str, trial: Trial | None = None) -> Decision:
-    return Decision((), reason, nearest.id, nearest.similarity, detail, trial)
+def _refused(
+    nearest: Candidate,
+    reason: str,
+    detail: str,
+    trial: Trial | None = None,
+    grey: Accepted | None = None,
+) -> Decision:
+    return Decision((), reason, nearest.id, nearest.similarity, detail, trial, grey)
 
 
 def _accepted(one: _Stood) -> Accepted:
     similarity, chance = one.candidate.similarity, _chance(one.score)
-    why = f"similarity {similarity:.3f}, the texts agree, and {chance:.1%} of such hits are right"
-    return Accepted(one.candidate.id, similarity, chance, why)
+    why = f"similarity {similarity:.3f}, and the texts agree: {chance:.1%} likely to be right"
+    trial = Trial(candidate=one.candidate.id, known=one.known)
+    return Accepted(one.candidate.id, similarity, chance, why, trial)
 
 
 def _chance(score: float) -> float:

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+import math
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 
-from stemma.stores.protocol import Count, Judgement, Serving
-from stemma.stores.text import unescape
+from stemma.stores.protocol import Count, Judgement, Lesson, Serving
+from stemma.stores.text import Damaged, escape, unescape
 
-__all__ = ["COUNTED", "JUDGED", "SERVED", "counted", "judged", "served"]
+__all__ = [
+    "BARRED",
+    "COUNTED",
+    "JUDGED",
+    "SERVED",
+    "TAUGHT",
+    "counted",
+    "judged",
+    "row",
+    "served",
+    "taught",
+]
 
 COUNTED = "tenant, node, outcome, lookups, seconds, tokens"
 """The columns of a counter, in the order in which `counted` takes them."""
@@ -16,8 +30,14 @@ COUNTED = "tenant, node, outcome, lookups, seconds, tokens"
 SERVED = "entry, tenant, tier, similarity, at"
 """Those of a serving, for `served`."""
 
-JUDGED = "entry, value, verdict, by, confidence, at"
+JUDGED = "entry, value, verdict, by, confidence, at, question"
 """Those of a judgement, for `judged`."""
+
+BARRED = "CASE question WHEN entry THEN value ELSE question END"
+"""What a judgement bars: `Judgement.barred`."""
+
+TAUGHT = "tenant, node, state, writer, candidate, known, weight, correct, by, requests, at"
+"""Those of a lesson, as `row` gives them; for `taught`, with `number` before them."""
 
 
 def counted(rows: Iterable[Any]) -> tuple[Count, ...]:
@@ -60,6 +80,49 @@ def judged(rows: Iterable[Any]) -> tuple[Judgement, ...]:
             by=unescape(by),
             confidence=confidence,
             at=at,
+            question=unescape(question),
         )
-        for entry, value, verdict, by, confidence, at in rows
+        for entry, value, verdict, by, confidence, at, question in rows
     )
+
+
+def row(lesson: Lesson) -> tuple[Any, ...]:
+    """A lesson's columns, `TAUGHT`."""
+    texts = (lesson.tenant, lesson.node, lesson.state, lesson.writer, lesson.candidate)
+    return (
+        *map(escape, texts),
+        json.dumps(lesson.known),
+        float(lesson.weight),
+        bool(lesson.right),
+        escape(lesson.by),
+        lesson.requests,
+        float(lesson.at),
+    )
+
+
+def taught(rows: Iterable[Any]) -> tuple[Lesson, ...]:
+    """Lessons in the order of their rows; what is damaged is left out."""
+    return tuple(_lessons(rows))
+
+
+def _lessons(rows: Iterable[Any]) -> Iterator[Lesson]:
+    for number, tenant, node, state, writer, candidate, known, weight, right, by, *rest in rows:
+        with suppress(Damaged, TypeError, ValueError):
+            numbers = tuple(map(float, json.loads(known)))
+            if not all(map(math.isfinite, (*numbers, weight, *rest))):
+                continue
+            requests, at = rest
+            yield Lesson(
+                tenant=unescape(tenant),
+                node=unescape(node),
+                state=unescape(state),
+                writer=unescape(writer),
+                candidate=unescape(candidate),
+                known=numbers,
+                weight=float(weight),
+                right=bool(right),
+                by=unescape(by),
+                requests=int(requests),
+                at=float(at),
+                number=int(number),
+            )

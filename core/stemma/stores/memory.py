@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import islice
 from typing import TypeVar
 
@@ -20,6 +21,7 @@ from stemma.stores.protocol import (
     Count,
     Fetched,
     Judgement,
+    Lesson,
     Put,
     Serving,
     edge_sources,
@@ -42,7 +44,18 @@ class MemoryStore:
 
     url = "memory:"
     quick = frozenset(
-        {"get", "put", "ancestry", "vectors", "remove", "judge", "journal", "lineage", "sequence"}
+        {
+            "get",
+            "put",
+            "ancestry",
+            "vectors",
+            "remove",
+            "judge",
+            "journal",
+            "learn",
+            "lineage",
+            "sequence",
+        }
     )
 
     def __init__(self, *, reach: int = 10_000) -> None:
@@ -51,6 +64,8 @@ class MemoryStore:
         self._counts: dict[tuple[str, str, str], Count] = {}
         self._servings: list[Serving] = []
         self._judgements: list[Judgement] = []
+        self._lessons: dict[tuple[str, str], list[Lesson]] = {}
+        self._taught = 0
 
     def __repr__(self) -> str:
         return "MemoryStore()"
@@ -156,11 +171,13 @@ class MemoryStore:
                 shelves.drop(stored)
             return len(stored)
 
-    def judge(self, judgement: Judgement) -> Entry | None:
+    def judge(self, judgement: Judgement, near: Sequence[str] = ()) -> Entry | None:
         """See `Store.judge`."""
         with self._open() as shelves:
             self._judgements.append(judgement)
-            return judge(judgement, shelves)
+            if judgement.verdict == "wrong_hit":
+                shelves.bar(judgement.entry, judgement.barred)
+            return judge(judgement, near, shelves)
 
     def journal(self, servings: Sequence[Serving], counts: Sequence[Count]) -> None:
         """See `Store.journal`."""
@@ -174,6 +191,22 @@ class MemoryStore:
                 key = (count.tenant, count.node, count.outcome)
                 held = self._counts.get(key)
                 self._counts[key] = count if held is None else _sum(held, count)
+
+    def learn(self, lessons: Sequence[Lesson]) -> None:
+        """See `Store.learn`."""
+        with self._open() as shelves:
+            shelves.state.sequence += bool(lessons)
+            for lesson in lessons:
+                self._taught += 1
+                held = self._lessons.setdefault((lesson.tenant, lesson.node), [])
+                held.append(replace(lesson, number=self._taught))
+                del held[: -rules.LESSONS]
+
+    def lessons(self, tenant: str, node: str, *, after: int = 0) -> tuple[Lesson, ...]:
+        """See `Store.lessons`."""
+        with self._open():
+            held = self._lessons.get((tenant, node), [])
+            return tuple(one for one in held if one.number > after)
 
     def lineage(self, id: str) -> Lineage | None:
         """See `Store.lineage`."""

@@ -33,6 +33,7 @@ from stemma.stores.protocol import (
     Count,
     Fetched,
     Judgement,
+    Lesson,
     Put,
     Serving,
 )
@@ -155,14 +156,23 @@ class PostgresStore(Twins):
         """See `Store.remove`."""
         return self._server.run(lambda: postgres_recall.remove(ids, self._reach), WRITE)
 
-    def judge(self, judgement: Judgement) -> Entry | None:
+    def judge(self, judgement: Judgement, near: Sequence[str] = ()) -> Entry | None:
         """See `Store.judge`."""
-        return self._server.run(lambda: postgres_pages.judging(judgement, self.tenant), WRITE)
+        return self._server.run(lambda: postgres_pages.judging(judgement, near, self.tenant), WRITE)
 
     def journal(self, servings: Sequence[Serving], counts: Sequence[Count]) -> None:
         """See `Store.journal`."""
         if servings or counts:
             self._server.run(lambda: postgres_journal.add(servings, counts), WRITE)
+
+    def learn(self, lessons: Sequence[Lesson]) -> None:
+        """See `Store.learn`."""
+        if lessons:
+            self._server.run(lambda: postgres_journal.learn(lessons), WRITE)
+
+    def lessons(self, tenant: str, node: str, *, after: int = 0) -> tuple[Lesson, ...]:
+        """See `Store.lessons`. One that is damaged is none."""
+        return self._server.run(lambda: postgres_journal.lessons(tenant, node, after))
 
     def lineage(self, id: str) -> Lineage | None:
         """See `Store.lineage`. Raises `StoreError` where the record is damaged."""

@@ -22,6 +22,7 @@ from stemma.stores.protocol import (
     Count,
     Fetched,
     Judgement,
+    Lesson,
     Put,
     Serving,
 )
@@ -79,16 +80,25 @@ class Twins:
         """See `Store.remove`."""
         return await self._server.arun(lambda: postgres_recall.remove(ids, self._reach), WRITE)
 
-    async def ajudge(self, judgement: Judgement) -> Entry | None:
+    async def ajudge(self, judgement: Judgement, near: Sequence[str] = ()) -> Entry | None:
         """See `Store.judge`."""
         return await self._server.arun(
-            lambda: postgres_pages.judging(judgement, self.tenant), WRITE
+            lambda: postgres_pages.judging(judgement, near, self.tenant), WRITE
         )
 
     async def ajournal(self, servings: Sequence[Serving], counts: Sequence[Count]) -> None:
         """See `Store.journal`."""
         if servings or counts:
             await self._server.arun(lambda: postgres_journal.add(servings, counts), WRITE)
+
+    async def alearn(self, lessons: Sequence[Lesson]) -> None:
+        """See `Store.learn`."""
+        if lessons:
+            await self._server.arun(lambda: postgres_journal.learn(lessons), WRITE)
+
+    async def alessons(self, tenant: str, node: str, *, after: int = 0) -> tuple[Lesson, ...]:
+        """See `Store.lessons`. One that is damaged is none."""
+        return await self._server.arun(lambda: postgres_journal.lessons(tenant, node, after))
 
     async def alineage(self, id: str) -> Lineage | None:
         """See `Store.lineage`."""

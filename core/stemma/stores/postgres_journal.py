@@ -1,17 +1,28 @@
-"""The journal on PostgreSQL: servings, counters, and what was judged."""
+"""The journal on PostgreSQL: servings, counters, lessons, and what was judged."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from stemma.stores import rules
-from stemma.stores.journal_rows import COUNTED, JUDGED, SERVED, counted, judged, served
+from stemma.stores.journal_rows import (
+    BARRED,
+    COUNTED,
+    JUDGED,
+    SERVED,
+    TAUGHT,
+    counted,
+    judged,
+    row,
+    served,
+    taught,
+)
 from stemma.stores.postgres_rows import escaped
 from stemma.stores.postgres_steps import COMMIT, Say, Steps
-from stemma.stores.protocol import Count, Judgement, Serving
+from stemma.stores.protocol import Count, Judgement, Lesson, Serving
 from stemma.stores.text import escape
 
-__all__ = ["add", "counts", "judgements", "servings"]
+__all__ = ["add", "barred", "counts", "judgements", "learn", "lessons", "note", "servings"]
 
 # ruff: noqa: S608 - statements are put together from constants of this package
 
@@ -26,6 +37,15 @@ _COUNTED = """INSERT INTO counters AS c (tenant, node, outcome, lookups, seconds
     ON CONFLICT (tenant, node, outcome) DO UPDATE SET lookups = c.lookups + excluded.lookups,
     seconds = c.seconds + excluded.seconds, tokens = c.tokens + excluded.tokens"""
 
+_LEARN = f"""INSERT INTO lessons ({TAUGHT}) SELECT {TAUGHT} FROM unnest(%s::text[], %s::text[],
+    %s::text[], %s::text[], %s::text[], %s::text[], %s::float8[], %s::boolean[], %s::text[],
+    %s::bigint[], %s::float8[]) WITH ORDINALITY given ({TAUGHT}, place) ORDER BY place"""
+_UNLEARN = """DELETE FROM lessons WHERE tenant = %s AND node = %s AND number <= (
+    SELECT number FROM lessons WHERE tenant = %s AND node = %s
+    ORDER BY number DESC LIMIT 1 OFFSET %s)"""
+_LESSONS = f"""SELECT number, {TAUGHT} FROM lessons
+    WHERE tenant = %s AND node = %s AND number > %s ORDER BY number"""
+
 
 def add(servings: Sequence[Serving], counts: Sequence[Count]) -> Steps[None]:
     """Journal servings, and add to counters, in one trip. See `Store.journal`."""
@@ -35,6 +55,45 @@ def add(servings: Sequence[Serving], counts: Sequence[Count]) -> Steps[None]:
         *_counted(counts),
         COMMIT,
     ]
+
+
+def note(judgement: Judgement, tenant: str) -> Say:
+    """Journal a judgement of a tenant's entry."""
+    one = judgement
+    texts = (one.entry, tenant, one.value, one.verdict, one.by, one.question)
+    return Say(
+        """INSERT INTO judgements (entry, tenant, value, verdict, by, question, confidence, at)
+        VALUES (%s, %s, %s, %s, %s, %s, %s, %s)""",
+        (*escaped(texts), one.confidence, one.at),
+    )
+
+
+def barred(ids: Collection[str]) -> Say:
+    """What some ids, escaped, are barred from: rows of both, in the order of the reports."""
+    return Say(
+        f"""SELECT entry, {BARRED} FROM judgements
+        WHERE entry = ANY(%s) AND verdict = 'wrong_hit' AND {BARRED} <> '' ORDER BY number""",
+        (list(ids),),
+    )
+
+
+def learn(lessons: Sequence[Lesson]) -> Steps[None]:
+    """Append lessons, in one trip. See `Store.learn`."""
+    columns = [list(column) for column in zip(*map(row, lessons), strict=True)]
+    rooms = sorted({(escape(one.tenant), escape(one.node)) for one in lessons})
+    yield [
+        # The row of `meta` is held first: numbers are given in the order of the commits.
+        Say("UPDATE meta SET sequence = sequence + 1"),
+        Say(_LEARN, tuple(columns)),
+        *(Say(_UNLEARN, (*room, *room, rules.LESSONS)) for room in rooms),
+        COMMIT,
+    ]
+
+
+def lessons(tenant: str, node: str, after: int) -> Steps[tuple[Lesson, ...]]:
+    """The lessons of a tenant and node after a number, oldest first. See `Store.lessons`."""
+    (rows,) = yield [Say(_LESSONS, (escape(tenant), escape(node), after))]
+    return taught(rows)
 
 
 def counts() -> Steps[tuple[Count, ...]]:
@@ -50,7 +109,7 @@ def servings(entry: str | None, limit: int) -> Steps[tuple[Serving, ...]]:
 
 
 def judgements(entry: str | None, limit: int) -> Steps[tuple[Judgement, ...]]:
-    """Journalled verdicts, newest first. See `Store.judgements`."""
+    """Journalled judgements, newest first. See `Store.judgements`."""
     (rows,) = yield [_newest("judgements", JUDGED, entry, limit)]
     return judged(rows)
 

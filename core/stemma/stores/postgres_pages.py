@@ -12,7 +12,9 @@ from contextlib import suppress
 
 from stemma.entry import Entry, Lineage, Vector
 from stemma.outcome import Stored
+from stemma.policies.changes import Watched
 from stemma.selector import Selector
+from stemma.stores import postgres_journal
 from stemma.stores.postgres_rows import ROW, ends, escaped, selectors, state_of
 from stemma.stores.postgres_steps import COMMIT, Rows, Say, Steps
 from stemma.stores.postgres_writing import LOCK, Changed, Embedded, save, trim, write
@@ -30,7 +32,8 @@ _ENTRIES = f"""SELECT {ROW}, asked.id, l.record, v."group"
 _CHILDREN = """SELECT asked.id, edges.child FROM unnest(%s::text[]) asked (id)
     CROSS JOIN LATERAL (SELECT child FROM edges WHERE parent = asked.id LIMIT %s) edges"""
 
-_SOURCES = """SELECT s.owner, s."index", s.chunk, s.content, s.seen
+_SOURCES = """SELECT s.owner, s."index", s.chunk, s.content, s.seen,
+    s.first, s.last, s.checks, s.changes
     FROM unnest(%s::text[], %s::text[], %s::text[]) asked (owner, "index", chunk)
     JOIN sources s USING (owner, "index", chunk)"""
 
@@ -60,6 +63,7 @@ class Loaded:
         self._sources: dict[tuple[str, str, str], Vouched] = {}
         self._taken: dict[str, int] = {}
         self._recalls: list[tuple[int, Selector]] = []
+        self._barred: dict[str, list[str]] = {}
 
     def load(self, entries: Rows, children: Rows, sources: Rows, taken: Rows) -> None:
         """Take in what was read."""
@@ -74,9 +78,15 @@ class Loaded:
                 self._groups[key] = group
         for parent, child in children:
             self._children.setdefault(parent, set()).add(child)
-        for owner, index, chunk, content, seen in sources:
-            self._sources[owner, index, chunk] = Vouched(unescape(content), seen)
+        for owner, index, chunk, content, seen, *watched in sources:
+            known = Vouched(unescape(content), seen, Watched(*watched))
+            self._sources[owner, index, chunk] = known
         self._taken = dict(taken)
+
+    def load_barred(self, rows: Rows) -> None:
+        """Take in what was reported as wrong hits."""
+        for entry, bar in rows:
+            self._barred.setdefault(entry, []).append(unescape(bar))
 
     def load_recalls(self, rows: Rows) -> None:
         """Take in the recalls that may concern the puts."""
@@ -101,6 +111,10 @@ class Loaded:
         with suppress(Damaged):
             return None if record is None else unpack_lineage(record)
         return None
+
+    def barred(self, id: str) -> Sequence[str]:
+        """What it is barred from."""
+        return list(dict.fromkeys(self._barred.get(escape(id), ())))
 
     def is_parent(self, id: str) -> bool:
         """Whether anything was ever built on it."""
@@ -138,7 +152,7 @@ class Loaded:
         self.changed.vectors[key] = None if vector is None else Embedded(entry, vector)
 
     def mark(self, entry: Entry) -> None:
-        """Write an entry whose verdict has changed."""
+        """Write an entry of which something was judged."""
         key = escape(entry.id)
         found = self._rows.get(key)
         if found is not None:
@@ -170,9 +184,10 @@ def putting(puts: Sequence[Put], reach: int) -> Steps[tuple[Stored, ...]]:
     """
     if not puts:
         return ()
-    numbers, *read, recalls = yield [LOCK, *_reads(puts), _recalls(puts)]
+    numbers, *read, barred, recalls = yield [LOCK, *_reads(puts), _barred(puts), _recalls(puts)]
     pages = Loaded(state_of(numbers))
     pages.load(*read)
+    pages.load_barred(barred)
     pages.load_recalls(recalls)
     stored = tuple([admit(put, pages) for put in puts])
     log = [trim(reach)] if pages.changed.removed else []
@@ -180,26 +195,22 @@ def putting(puts: Sequence[Put], reach: int) -> Steps[tuple[Stored, ...]]:
     return stored
 
 
-def judging(judgement: Judgement, tenant: str | None) -> Steps[Entry | None]:
-    """Journal a verdict, and set it. See `Store.judge`.
+def judging(judgement: Judgement, near: Sequence[str], tenant: str | None) -> Steps[Entry | None]:
+    """Journal a judgement, and note it on entries. See `Store.judge`.
 
     Args:
-        judgement: The verdict.
+        judgement: The judgement.
+        near: The entries near a wrong hit.
         tenant: Whose judgement it is, where the entry is not there to say so.
     """
-    asked = Say(_ENTRIES, (escaped([judgement.entry]),))
-    numbers, entries = yield [LOCK, asked]
+    asked = dict.fromkeys((judgement.entry, judgement.question, *near))
+    numbers, entries = yield [LOCK, Say(_ENTRIES, (escaped(asked),))]
     pages = Loaded(state_of(numbers))
     pages.load(entries, [], [], [])
     there = pages.entry(judgement.entry)
-    judged = judge(judgement, pages)
+    judged = judge(judgement, near, pages)
     owner = tenant if there is None else there.tenant
-    texts = (judgement.entry, "" if owner is None else owner, judgement.value, judgement.verdict)
-    noted = Say(
-        """INSERT INTO judgements (entry, tenant, value, verdict, by, confidence, at)
-        VALUES (%s, %s, %s, %s, %s, %s, %s)""",
-        (*escaped([*texts, judgement.by]), judgement.confidence, judgement.at),
-    )
+    noted = postgres_journal.note(judgement, "" if owner is None else owner)
     yield [noted, *write(pages.changed), *save(pages.state), COMMIT]
     return judged
 
@@ -222,6 +233,10 @@ def _reads(puts: Sequence[Put]) -> list[Say]:
         Say(_SOURCES, columns),
         Say(_TAKEN, (list(parents),)),
     ]
+
+
+def _barred(puts: Sequence[Put]) -> Say:
+    return postgres_journal.barred({escape(put.entry.id) for put in puts})
 
 
 def _recalls(puts: Sequence[Put]) -> Say:

@@ -121,18 +121,6 @@ CREATE TABLE counters (
 );
 """
 
-_STEPS = (
-    # To version 2: numbers that contradict one another are refused, whoever writes them.
-    """ALTER TABLE meta ADD CONSTRAINT numbers_agree CHECK (
-        0 <= epoch AND 0 <= recalled AND 0 <= forgotten
-        AND greatest(epoch, recalled, forgotten) <= sequence)""",
-)
-"""What leads from each version of the tables to the next: statements, with `;` between them. New
-tables are those of version 1, with all steps taken."""
-
-VERSION = 1 + len(_STEPS)
-"""The version of our tables, kept in the comment on `meta`."""
-
 # A setting that a transaction has made is empty, not absent, when it is over.
 _TENANT = "(SELECT nullif(current_setting('stemma.tenant', true), ''))"
 _OWN = f"tenant = {_TENANT}"
@@ -154,9 +142,49 @@ TABLES = {
     "judgements": _OWN,
     "servings": _OWN,
     "counters": _OWN,
+    "lessons": _OWN,
 }
 """Our tables, and what a session that named its tenant sees of each: ids and numbers of all, and
 texts of its own."""
+
+
+def _wall(table: str) -> str:
+    """The statements that hide a table's rows from whom they do not concern."""
+    return f"""ALTER TABLE {table} ENABLE ROW LEVEL SECURITY;
+    ALTER TABLE {table} FORCE ROW LEVEL SECURITY;
+    CREATE POLICY own ON {table} USING ({TABLES[table]});
+    CREATE POLICY every ON {table} TO CURRENT_USER
+        USING ((SELECT current_setting('stemma.reach', true)) = 'all')"""
+
+
+_STEPS = (
+    # To version 2: numbers that contradict one another are refused, whoever writes them.
+    """ALTER TABLE meta ADD CONSTRAINT numbers_agree CHECK (
+        0 <= epoch AND 0 <= recalled AND 0 <= forgotten
+        AND greatest(epoch, recalled, forgotten) <= sequence)""",
+    # To version 3: which question a judgement is about, how often a source was looked at and found
+    # changed, and what the policies have learnt.
+    """ALTER TABLE judgements ADD COLUMN question text COLLATE "C" NOT NULL DEFAULT '';
+    ALTER TABLE sources
+        ADD first double precision NOT NULL DEFAULT 0, ADD last double precision NOT NULL DEFAULT 0,
+        ADD checks bigint NOT NULL DEFAULT 0, ADD changes bigint NOT NULL DEFAULT 0;
+    CREATE TABLE lessons (
+        number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        tenant text COLLATE "C" NOT NULL, node text COLLATE "C" NOT NULL,
+        state text COLLATE "C" NOT NULL, writer text COLLATE "C" NOT NULL,
+        candidate text COLLATE "C" NOT NULL, known text COLLATE "C" NOT NULL,
+        weight double precision NOT NULL, correct boolean NOT NULL, by text COLLATE "C" NOT NULL,
+        requests bigint NOT NULL, at double precision NOT NULL
+    );
+    CREATE INDEX ON lessons (tenant, node, number);
+    """
+    + _wall("lessons"),
+)
+"""What leads from each version of the tables to the next: statements, with `;` between them. New
+tables are those of version 1, with all steps taken."""
+
+VERSION = 1 + len(_STEPS)
+"""The version of our tables, kept in the comment on `meta`."""
 
 _PRESENT = """WITH meta AS (SELECT c.* FROM pg_class c
         JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = %s AND c.relname = 'meta')
@@ -249,14 +277,9 @@ def _creation(schema: str, place: str, kind: str, *, exists: bool) -> Iterator[S
     yield _inside(schema)
     tables = _TABLES.replace("{schema}", f'"{place}"').replace("{vector}", f'"{place}".{kind}')
     yield from _each(tables)
-    for name, seen in TABLES.items():
-        yield Say(f"ALTER TABLE {name} ENABLE ROW LEVEL SECURITY")
-        yield Say(f"ALTER TABLE {name} FORCE ROW LEVEL SECURITY")
-        yield Say(f"CREATE POLICY own ON {name} USING ({seen})")
-        yield Say(
-            f"CREATE POLICY every ON {name} TO CURRENT_USER "
-            "USING ((SELECT current_setting('stemma.reach', true)) = 'all')"
-        )
+    for name in TABLES:
+        if f"CREATE TABLE {name} " in _TABLES:
+            yield from _each(_wall(name))
 
 
 def _forward(schema: str, version: int) -> Iterator[Say]:

@@ -33,7 +33,7 @@ class Changed:
 
     Args:
         entries: Entries put, with their lineages' checksums.
-        marked: Entries whose verdict changed, likewise.
+        marked: Entries of which something was judged, likewise.
         vectors: Of each entry put, its vector or that it has none any more.
         removed: Sequence, group and id of vectors that went.
         unlinked: Entries that had another lineage before.
@@ -57,13 +57,15 @@ def write(changed: Changed) -> Iterator[Say]:
     yield from _lineages(changed)
     yield from _vectors(changed)
     if changed.sources:
-        rows = [(*k, escape(v.content), v.seen) for k, v in changed.sources.items()]
+        rows = [(*k, escape(v.content), v.seen, *v.watched) for k, v in changed.sources.items()]
         yield _insert(
-            'sources (owner, "index", chunk, content, seen)',
-            ("text", "text", "text", "text", "bigint"),
+            'sources (owner, "index", chunk, content, seen, first, last, checks, changes)',
+            (*["text"] * 4, "bigint", *["double precision"] * 2, *["bigint"] * 2),
             rows,
             'ON CONFLICT (owner, "index", chunk) '
-            "DO UPDATE SET content = excluded.content, seen = excluded.seen",
+            "DO UPDATE SET content = excluded.content, seen = excluded.seen, "
+            "first = excluded.first, last = excluded.last, "
+            "checks = excluded.checks, changes = excluded.changes",
         )
 
 

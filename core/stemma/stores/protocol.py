@@ -4,7 +4,7 @@ A store keeps five things and hands out one number:
 
 * **entries**, by id; **vectors**, by entry; **edges**, from entries to parents and to sources;
 * the **source table**: the content hash by which each index last vouched for a chunk;
-* the **journal**: recalls, judgements, servings and counters, append-only;
+* the **journal**: recalls, judgements, servings, counters and lessons, append-only;
 * the **sequence**: one number for the whole store, raised by every write transaction. The
   **epoch** is the sequence of the last *invalidation*: a recall, a removal, a verdict, a changed
   source, or a parent replaced by another value. While the epoch stands, nothing that was valid by
@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -36,7 +36,9 @@ __all__ = [
     "Changes",
     "Count",
     "Fetched",
+    "Finding",
     "Judgement",
+    "Lesson",
     "Put",
     "RecallsMany",
     "Serving",
@@ -163,16 +165,75 @@ class Count:
     tokens: int = 0
 
 
+Finding = Literal[
+    "unknown", "supported", "hallucinated", "wrong_hit", "agreed", "disagreed", "same"
+]
+"""What a judgement says: see `Judgement`."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Judgement:
-    """Somebody said that an entry's value is right or wrong."""
+    """Somebody, or a comparison of answers, said something of an entry's value.
+
+    Args:
+        entry: The entry's id.
+        value: Its value hash, as it was judged; empty where only its id is known.
+        verdict: `supported` or `hallucinated`: the value is right or wrong; `unknown`: what was
+            said of that holds no longer. `wrong_hit`: it was
+            served to a question that it does not answer. `agreed` or `disagreed`: an audit of a
+            hit that it would have been. `same`: it says the same as the value of another entry.
+        by: Who said so.
+        confidence: How sure they are, 0 to 1.
+        at: When, seconds since 1970-01-01 UTC.
+        question: The digest of the question it is about, which is the id that an entry of its own
+            has or would have; of `same`, the other entry's id. Empty: about no question.
+    """
 
     entry: str
     value: str
-    verdict: Verdict
+    verdict: Finding
     by: str
     confidence: float
     at: float
+    question: str = ""
+
+    @property
+    def barred(self) -> str:
+        """What a `wrong_hit` forbids: the question, or the value where the question is its own."""
+        return self.value if self.question == self.entry else self.question
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Lesson:
+    """What a policy was told of a candidate: from lessons, in their order, its state comes again.
+
+    Args:
+        tenant: Of whom the policy learnt it.
+        node: At which node.
+        state: What it belongs to: the policy, the embedder and the verifier, as one text.
+        writer: Which cache wrote it.
+        candidate: The id of the entry that was tried.
+        known: What the policy knew of it, finite numbers.
+        weight: How many requests it stands for, 1 or more.
+        right: Whether it would have answered rightly.
+        by: Who said so.
+        requests: How many requests its writer decided since its lesson before.
+        at: When, Unix time.
+        number: Its place among all lessons; filled in by the store.
+    """
+
+    tenant: str
+    node: str
+    state: str
+    writer: str
+    candidate: str
+    known: tuple[float, ...] = field(repr=False)
+    weight: float
+    right: bool
+    by: str
+    requests: int
+    at: float
+    number: int = 0
 
 
 @runtime_checkable
@@ -205,7 +266,8 @@ class Store(Protocol):
         longer there. A recall of `arrivals(index)` (`stemma.entry`) covers what was retrieved from
         that index, and what was built on it, unless a stored retrieval from it is a parent.
         Otherwise it replaces the entry with the same id. Where that
-        one had the same value, its verdict stays; where it had another one and anything was built
+        one had the same value, what was judged of it stays, and unless the put `replaces` it, one
+        more audit has agreed with it; where it had another one and anything was built
         on it, the epoch rises. `proven_until` becomes the earliest end among its
         own life and its parents' proofs (`None`: none of them ends). Sources that an index vouches
         for are entered in the source table; where the content differs from what was there, the
@@ -241,14 +303,33 @@ class Store(Protocol):
         """Remove damaged or unreadable entries (not their children: those become invalid)."""
         ...
 
-    def judge(self, judgement: Judgement) -> Entry | None:
-        """Journal a verdict and set it on the entry, if it is there with that value."""
+    def judge(self, judgement: Judgement, near: Sequence[str] = ()) -> Entry | None:
+        """Journal a judgement and note it on the entry, if it is there with that value.
+
+        `stemma.stores.findings` says what it makes of the entry, and of the entries `near` a wrong
+        hit, which it makes doubted. What a `wrong_hit` bars holds for the entry's id: whatever is
+        put under it later is barred from it as well.
+        """
         ...
 
     def journal(self, servings: Sequence[Serving], counts: Sequence[Count]) -> None:
         """Append a batch of servings, and add counters to their sums.
 
         Of the servings the newest million are kept (`stemma.stores.rules.SERVINGS`).
+        """
+        ...
+
+    def learn(self, lessons: Sequence[Lesson]) -> None:
+        """Append lessons, in their order.
+
+        Of a tenant and node, the newest `stemma.stores.rules.LESSONS` are kept.
+        """
+        ...
+
+    def lessons(self, tenant: str, node: str, *, after: int = 0) -> tuple[Lesson, ...]:
+        """The lessons of a tenant and node with a number above one, oldest first.
+
+        A lesson that is read later has a higher number than all that could be read before.
         """
         ...
 

@@ -13,17 +13,30 @@ import struct
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import fields
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from stemma.codec import MAX_PAYLOAD
-from stemma.entry import Cost, Edge, Entry, Lineage, Source, SourceEdge, Vector
+from stemma.entry import (
+    UNJUDGED,
+    Cost,
+    Edge,
+    Entry,
+    Judged,
+    Lineage,
+    Source,
+    SourceEdge,
+    Vector,
+    Verdict,
+)
 from stemma.errors import StoreError
 from stemma.request import LeftOut
 from stemma.scope import NODES, Labels
 from stemma.stores.protocol import Ancestor
 from stemma.stores.text import ESCAPE, SEPARATOR, Damaged, escape, unescape
+from stemma.stores.walks import pack_walk, unpack_walk
+from stemma.walk import Walk
 
 __all__ = [
     "Half",
@@ -42,7 +55,7 @@ __all__ = [
 Half = np.ndarray[tuple[int], np.dtype[np.float16]]
 
 _NO_LABELS = Labels()
-_VERDICTS = ("unknown", "supported", "hallucinated")
+_VERDICTS = frozenset(get_args(Verdict))
 _NO_COST = Cost()
 _crc = struct.Struct("<I")
 _numbers = struct.Struct("<6d8q")
@@ -122,7 +135,7 @@ def unpack(row: Sequence[Any]) -> tuple[Entry, int]:
             packed = [unescape(text) for text in packed]
         name, tenant, node, model, index, partition, group, codec, value, *rest = packed
         pool, labels, verdict, focus, *more = rest
-        before, left_out = _unpack_rest(more[0]) if more else ((), ())
+        before, left_out, judged, walk = _unpack_rest(more[0]) if more else _NO_REST
         if node not in NODES or verdict not in _VERDICTS or len(record) - end > MAX_PAYLOAD:
             raise Damaged
         values = (
@@ -153,6 +166,8 @@ def unpack(row: Sequence[Any]) -> tuple[Entry, int]:
             proven if proven == proven else None,  # noqa: PLR0124 - as above
             before,
             left_out,
+            judged,
+            walk,
         )
     except (TypeError, ValueError, AttributeError, struct.error) as error:
         raise Damaged from error
@@ -192,20 +207,50 @@ def _pack_numbers(entry: Entry, lineage: int, length: int) -> bytes:
 
 def _pack_rest(entry: Entry) -> tuple[str, ...]:
     """What few entries have, as one text more; the others have none."""
-    if not entry.before and not entry.left_out:
+    plain = entry.judged == UNJUDGED
+    if plain and not entry.before and not entry.left_out and entry.walk is None:
         return ()
     left = [
         [escape(one.name), one.count, [escape(text) for text in one.texts]]
         for one in entry.left_out
     ]
-    return (_array([[escape(turn) for turn in entry.before], left]),)
+    judged = None if plain else _pack_judged(entry.judged)
+    walk = None if entry.walk is None else pack_walk(entry.walk)
+    return (_array([[escape(turn) for turn in entry.before], left, judged, walk]),)
 
 
-def _unpack_rest(line: str) -> tuple[tuple[str, ...], tuple[LeftOut, ...]]:
-    before, left = json.loads(line)
-    return tuple(map(unescape, before)), tuple(
+_Rest = tuple[tuple[str, ...], tuple[LeftOut, ...], Judged, Walk | None]
+_NO_REST: _Rest = ((), (), UNJUDGED, None)
+
+
+def _unpack_rest(line: str) -> _Rest:
+    before, left, *more = json.loads(line)
+    judged, walk = more or (None, None)
+    left_out = tuple(
         LeftOut(name=unescape(name), count=int(count), texts=tuple(map(unescape, texts)))
         for name, count, texts in left
+    )
+    return (
+        tuple(map(unescape, before)),
+        left_out,
+        UNJUDGED if judged is None else _unpack_judged(judged),
+        None if walk is None else unpack_walk(walk),
+    )
+
+
+def _pack_judged(judged: Judged) -> list[Any]:
+    barred = [escape(one) for one in judged.barred]
+    return [judged.agreed, judged.disagreed, barred, int(judged.doubted), escape(judged.answer)]
+
+
+def _unpack_judged(parts: Sequence[Any]) -> Judged:
+    agreed, disagreed, barred, doubted, answer = parts
+    return Judged(
+        agreed=int(agreed),
+        disagreed=int(disagreed),
+        barred=tuple(map(unescape, barred)),
+        doubted=doubted == 1,
+        answer=unescape(answer),
     )
 
 

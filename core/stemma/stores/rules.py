@@ -5,20 +5,26 @@ A store lends its open transaction as `Pages`; the functions decide and write th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 from stemma.codec import MAX_PAYLOAD
-from stemma.entry import Entry, Lineage, SourceEdge, Vector, Verdict, arrivals
+from stemma.entry import QUARANTINED, Entry, Lineage, SourceEdge, Vector, arrivals
 from stemma.outcome import Stored
+from stemma.policies.changes import Watched
 from stemma.selector import Selector
+from stemma.stores.findings import computed_again, doubted, found
 from stemma.stores.protocol import Judgement, Put
 
-__all__ = ["SERVINGS", "VOID", "Pages", "State", "Vouched", "admit", "elements", "judge"]
+__all__ = ["LESSONS", "SERVINGS", "VOID", "Pages", "State", "Vouched", "admit", "elements", "judge"]
 
 SERVINGS = 1_000_000
 """Servings that a store keeps, at least; the oldest go first."""
+
+LESSONS = 8_192
+"""Lessons of a tenant and node that a store keeps, at least; the oldest go first."""
 
 VOID = -1
 """The epoch of an entry whose ancestors must be walked: it is never the store's epoch."""
@@ -44,10 +50,17 @@ class State:
 
 
 class Vouched(NamedTuple):
-    """What an index last said of a chunk: its content hash, and the sequence when it was read."""
+    """What an index said of a chunk.
+
+    Args:
+        content: The content hash that it last vouched for.
+        seen: The sequence when that was read.
+        watched: What its readings so far tell of how often it changes.
+    """
 
     content: str
     seen: int
+    watched: Watched = Watched()
 
 
 class Pages(Protocol):
@@ -65,6 +78,10 @@ class Pages(Protocol):
 
     def lineage(self, id: str) -> Lineage | None:
         """What the entry was built from."""
+        ...
+
+    def barred(self, id: str) -> Sequence[str]:
+        """What the judgements of an id bar it from (`stemma.entry.Judged`), also after it went."""
         ...
 
     def is_parent(self, id: str) -> bool:
@@ -92,7 +109,7 @@ class Pages(Protocol):
         ...
 
     def mark(self, entry: Entry) -> None:
-        """Write an entry whose verdict has changed."""
+        """Write an entry of which something was judged."""
         ...
 
 
@@ -116,13 +133,13 @@ def admit(put: Put, pages: Pages) -> Stored:
         parents.append(parent)
     state = pages.state
     state.sequence += 1
-    proven = _proven(put.entry, parents)
-    verdict = _replace(put.entry, proven, pages)
     lineage = _owned(put.lineage, put.entry.tenant)
     current = _vouch(put, lineage, pages)
+    aged = _aged(put.entry, lineage, pages)
+    proven = _proven(aged, parents)
+    judged = _replace(aged, proven, pages, audit=put.replaces is None)
     entry = replace(
-        put.entry,
-        verdict=verdict,
+        judged,
         sequence=state.sequence,
         epoch=_epoch(parents, pages) if current else VOID,
         proven_until=proven,
@@ -131,38 +148,47 @@ def admit(put: Put, pages: Pages) -> Stored:
     return Stored(entry=entry)
 
 
-def _replace(entry: Entry, proven: float | None, pages: Pages) -> Verdict:
-    """What it means that an entry takes the place of a former one; gives its verdict.
+def _replace(entry: Entry, proven: float | None, pages: Pages, *, audit: bool) -> Entry:
+    """What it means that an entry takes the place of a former one; gives it with its judgements.
 
     Proofs of what was built on the former one are void, unless the value is equal and stands for
-    as long. An equal value keeps its verdict: the same answer is as wrong again.
+    as long, under the same verdict.
     """
     value = pages.value(entry.id)
-    if value is None:
-        return entry.verdict
     former = pages.entry(entry.id) if value == entry.value else None
-    stands = former is not None and _not_before(proven, former.proven_until)
-    if not stands and pages.is_parent(entry.id):
+    judged = computed_again(entry, former, pages.barred(entry.id), audit=audit)
+    stands = (
+        former is not None
+        and _not_before(proven, former.proven_until)
+        and former.verdict == judged.verdict
+    )
+    if value is not None and not stands and pages.is_parent(entry.id):
         pages.state.epoch = pages.state.sequence
-    return entry.verdict if former is None else former.verdict
+    return judged
 
 
 def _not_before(end: float | None, former: float | None) -> bool:
     return end is None or (former is not None and end >= former)
 
 
-def judge(judgement: Judgement, pages: Pages) -> Entry | None:
-    """Set a verdict on the entry, if it is there with that value. See `Store.judge`."""
+def judge(judgement: Judgement, near: Sequence[str], pages: Pages) -> Entry | None:
+    """Note a judgement on the entry, if it is there with that value. See `Store.judge`."""
     pages.state.sequence += 1
     entry = pages.entry(judgement.entry)
-    if entry is None or entry.value != judgement.value:
+    if entry is None:
         return None
-    if entry.verdict != judgement.verdict:
-        if "hallucinated" in (entry.verdict, judgement.verdict):
+    other = pages.entry(judgement.question) if judgement.verdict == "same" else None
+    judged = found(entry, judgement, other)
+    if judged == entry and entry.value != judgement.value:
+        return None
+    if judged.judged.barred != entry.judged.barred:
+        for neighbour in filter(None, map(pages.entry, near)):
+            pages.mark(doubted(neighbour))
+    if judged != entry:
+        if (judged.verdict in QUARANTINED) != (entry.verdict in QUARANTINED):
             pages.state.epoch = pages.state.sequence
-        entry = replace(entry, verdict=judgement.verdict)
-        pages.mark(entry)
-    return entry
+        pages.mark(judged)
+    return judged
 
 
 def _failing(parent: Entry | None, value: str) -> str | None:
@@ -170,7 +196,7 @@ def _failing(parent: Entry | None, value: str) -> str | None:
         return "is gone"
     if parent.value != value:
         return "has another value now"
-    return "is quarantined" if parent.verdict == "hallucinated" else None
+    return "is quarantined" if parent.verdict in QUARANTINED else None
 
 
 def _overtaken(put: Put, pages: Pages) -> str | None:
@@ -274,9 +300,30 @@ def _vouch(put: Put, lineage: Lineage, pages: Pages) -> bool:
                 current = False
                 continue
             pages.state.epoch = pages.state.sequence
-        if known is None or known.content != source.content or seen > known.seen:
-            pages.vouch(*where, Vouched(source.content, seen))
+        changed = known is not None and known.content != source.content
+        if known is None or changed or seen > known.seen:
+            watched = (Watched() if known is None else known.watched).again(
+                put.entry.made, changed=changed
+            )
+            pages.vouch(*where, Vouched(source.content, seen, watched))
     return current
+
+
+def _aged(entry: Entry, lineage: Lineage, pages: Pages) -> Entry:
+    """The entry with its life bounded by how often its sources change, where that counts."""
+    walk = entry.walk
+    if walk is None or walk.aging is None:
+        return entry
+    sources = {edge.source for edge in lineage.sources if edge.source.index}
+    known = [pages.vouched(one.owner, one.index, one.chunk) for one in sources]
+    rates = [one.watched.rate(walk.aging.prior) for one in known if one is not None]
+    if not rates:
+        return entry
+    aging = replace(walk.aging, change_rate=math.fsum(rates))
+    life = aging.life(entry.id)
+    ends = (entry.expires, None if life is None else entry.made + life)
+    end = min((one for one in ends if one is not None), default=None)
+    return replace(entry, expires=end, walk=replace(walk, aging=aging))
 
 
 def _epoch(parents: list[Entry], pages: Pages) -> int:

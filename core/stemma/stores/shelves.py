@@ -42,6 +42,7 @@ class Shelves:
         self.reach = reach
         self.receipts: list[Recall] = []
         self.last_taken: dict[str, int] = {}
+        self.bars: dict[str, tuple[str, ...]] = {}
 
     def entry(self, id: str) -> Entry | None:
         """The stored entry."""
@@ -55,6 +56,16 @@ class Shelves:
     def lineage(self, id: str) -> Lineage | None:
         """What it was built from, also after it went."""
         return self.lineages.get(id)
+
+    def barred(self, id: str) -> tuple[str, ...]:
+        """What it is barred from."""
+        return self.bars.get(id, ())
+
+    def bar(self, id: str, what: str) -> None:
+        """Bar it from something more."""
+        held = self.bars.get(id, ())
+        if what and what not in held:
+            self.bars[id] = (*held, what)
 
     def is_parent(self, id: str) -> bool:
         """Whether anything was ever built on it."""
@@ -98,7 +109,7 @@ class Shelves:
             self.vectors[entry.id] = Kept(entry.group, kept, entry.sequence)
 
     def mark(self, entry: Entry) -> None:
-        """Write an entry whose verdict has changed."""
+        """Write an entry of which something was judged."""
         self.entries[entry.id] = entry
 
     def unlink(self, id: str) -> None:

@@ -32,6 +32,7 @@ from stemma.stores.protocol import (
     Count,
     Fetched,
     Judgement,
+    Lesson,
     Put,
     Serving,
     edge_sources,
@@ -253,11 +254,11 @@ class SqliteStore:
                 pages.state.sequence -= 1
             return gone
 
-    def judge(self, judgement: Judgement) -> Entry | None:
+    def judge(self, judgement: Judgement, near: Sequence[str] = ()) -> Entry | None:
         """See `Store.judge`."""
         with self._write() as (cursor, pages):
             sqlite_journal.note(cursor, judgement)
-            return judge(judgement, pages)
+            return judge(judgement, near, pages)
 
     def journal(self, servings: Sequence[Serving], counts: Sequence[Count]) -> None:
         """See `Store.journal`."""
@@ -266,6 +267,19 @@ class SqliteStore:
         with self._write() as (cursor, pages):
             pages.state.sequence += 1
             sqlite_journal.add(cursor, servings, counts)
+
+    def learn(self, lessons: Sequence[Lesson]) -> None:
+        """See `Store.learn`."""
+        if not lessons:
+            return
+        with self._write() as (cursor, pages):
+            pages.state.sequence += 1
+            sqlite_journal.learn(cursor, lessons)
+
+    def lessons(self, tenant: str, node: str, *, after: int = 0) -> tuple[Lesson, ...]:
+        """See `Store.lessons`. One that is damaged is none."""
+        with self._connections.reading() as cursor:
+            return sqlite_journal.lessons(cursor, tenant, node, after)
 
     def lineage(self, id: str) -> Lineage | None:
         """See `Store.lineage`. Raises `StoreError` where the record is damaged."""

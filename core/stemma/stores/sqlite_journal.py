@@ -1,4 +1,4 @@
-"""The journal on SQLite: judgements, servings and counters."""
+"""The journal on SQLite: judgements, servings, counters and lessons."""
 
 from __future__ import annotations
 
@@ -7,12 +7,22 @@ from collections.abc import Sequence
 from typing import Any
 
 from stemma.stores import rules
-from stemma.stores.journal_rows import COUNTED, JUDGED, SERVED, counted, judged, served
-from stemma.stores.protocol import Count, Judgement, Serving
+from stemma.stores.journal_rows import (
+    COUNTED,
+    JUDGED,
+    SERVED,
+    TAUGHT,
+    counted,
+    judged,
+    row,
+    served,
+    taught,
+)
+from stemma.stores.protocol import Count, Judgement, Lesson, Serving
 from stemma.stores.sqlite_pages import fetch
 from stemma.stores.text import escape
 
-__all__ = ["add", "counts", "judgements", "note", "servings"]
+__all__ = ["add", "counts", "judgements", "learn", "lessons", "note", "servings"]
 
 # ruff: noqa: S608 - statements are put together from constants of this package
 
@@ -20,14 +30,22 @@ _ADD = """INSERT INTO counters VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE S
     lookups = lookups + excluded.lookups, seconds = seconds + excluded.seconds,
     tokens = tokens + excluded.tokens"""
 
+_LEARN = f"INSERT INTO lessons ({TAUGHT}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_UNLEARN = """DELETE FROM lessons WHERE tenant = ?1 AND node = ?2 AND number <= (
+    SELECT number FROM lessons WHERE tenant = ?1 AND node = ?2
+    ORDER BY number DESC LIMIT 1 OFFSET ?3)"""
+_LESSONS = f"""SELECT number, {TAUGHT} FROM lessons
+    WHERE tenant = ? AND node = ? AND number > ? ORDER BY number"""
+
 
 def note(cursor: sqlite3.Cursor, judgement: Judgement) -> None:
-    """Journal a verdict."""
-    texts = (judgement.entry, judgement.value, judgement.verdict, judgement.by)
+    """Journal a judgement."""
+    one = judgement
+    texts = (one.entry, one.value, one.verdict, one.by, one.question)
     cursor.execute(
-        """INSERT INTO judgements (entry, value, verdict, by, confidence, at)
-        VALUES (?, ?, ?, ?, ?, ?)""",
-        (*map(escape, texts), judgement.confidence, judgement.at),
+        """INSERT INTO judgements (entry, value, verdict, by, question, confidence, at)
+        VALUES (?, ?, ?, ?, ?, ?, ?)""",
+        (*map(escape, texts), one.confidence, one.at),
     )
 
 
@@ -52,6 +70,18 @@ def add(cursor: sqlite3.Cursor, servings: Sequence[Serving], counts: Sequence[Co
     )
 
 
+def learn(cursor: sqlite3.Cursor, lessons: Sequence[Lesson]) -> None:
+    """Append lessons."""
+    cursor.executemany(_LEARN, map(row, lessons))
+    rooms = {(escape(one.tenant), escape(one.node)) for one in lessons}
+    cursor.executemany(_UNLEARN, [(*room, rules.LESSONS) for room in sorted(rooms)])
+
+
+def lessons(cursor: sqlite3.Cursor, tenant: str, node: str, after: int) -> tuple[Lesson, ...]:
+    """The lessons of a tenant and node after a number, oldest first."""
+    return taught(fetch(cursor, _LESSONS, (escape(tenant), escape(node), after)))
+
+
 def counts(cursor: sqlite3.Cursor) -> tuple[Count, ...]:
     """The sums of all counters."""
     return counted(fetch(cursor, f"SELECT {COUNTED} FROM counters"))
@@ -63,7 +93,7 @@ def servings(cursor: sqlite3.Cursor, entry: str | None, limit: int) -> tuple[Ser
 
 
 def judgements(cursor: sqlite3.Cursor, entry: str | None, limit: int) -> tuple[Judgement, ...]:
-    """Journalled verdicts, newest first."""
+    """Journalled judgements, newest first."""
     return judged(_newest(cursor, "judgements", JUDGED, entry, limit))
 
 

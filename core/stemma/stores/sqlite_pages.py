@@ -9,7 +9,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from stemma.entry import Entry, Lineage, Vector
+from stemma.policies.changes import Watched
 from stemma.selector import Selector
+from stemma.stores.journal_rows import BARRED
 from stemma.stores.protocol import Put
 from stemma.stores.rows import pack, pack_lineage, pack_vector, unpack, unpack_lineage
 from stemma.stores.rules import State, Vouched, elements
@@ -22,6 +24,9 @@ ROW = """e.id, e.tenant, e.node, e.model, e."index",
 """An entry's columns as `stemma.stores.rows.unpack` takes them; a record too long is none."""
 
 _ENTRY = f"SELECT {ROW} FROM entries e WHERE e.id = ?"  # noqa: S608 - constant columns
+
+_BARRED = f"""SELECT {BARRED} FROM judgements
+    WHERE entry = ? AND verdict = 'wrong_hit' AND {BARRED} <> '' ORDER BY number"""  # noqa: S608 - constant columns
 
 _RECALLS = """SELECT sequence, source, entry, tenant, tag, writer, subject, model, "index", node
     FROM recalls WHERE sequence > ?1
@@ -140,6 +145,11 @@ class SqlitePages:
         except Damaged:
             return None
 
+    def barred(self, id: str) -> tuple[str, ...]:
+        """What it is barred from."""
+        rows = fetch(self._cursor, _BARRED, (escape(id),))
+        return tuple(dict.fromkeys(unescape(row[0]) for row in rows))
+
     def is_parent(self, id: str) -> bool:
         """Whether anything was ever built on it."""
         statement = "SELECT 1 FROM edges WHERE parent = ? LIMIT 1"
@@ -166,17 +176,18 @@ class SqlitePages:
     def vouched(self, owner: str, index: str, chunk: str) -> Vouched | None:
         """What an index last said of a chunk."""
         row = self._cursor.execute(
-            'SELECT content, seen FROM sources WHERE owner = ? AND "index" = ? AND chunk = ?',
+            """SELECT content, seen, first, last, checks, changes FROM sources
+            WHERE owner = ? AND "index" = ? AND chunk = ?""",
             (escape(owner), escape(index), escape(chunk)),
         ).fetchone()
-        return None if row is None else Vouched(unescape(row[0]), row[1])
+        return None if row is None else Vouched(unescape(row[0]), row[1], Watched(*row[2:]))
 
     def vouch(self, owner: str, index: str, chunk: str, vouched: Vouched) -> None:
         """Enter what an index says of a chunk."""
         texts = (owner, index, chunk, vouched.content)
         self._cursor.execute(
-            "INSERT OR REPLACE INTO sources VALUES (?, ?, ?, ?, ?)",
-            (*map(escape, texts), vouched.seen),
+            "INSERT OR REPLACE INTO sources VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (*map(escape, texts), vouched.seen, *vouched.watched),
         )
 
     def store(self, entry: Entry, lineage: Lineage, vector: Vector | None) -> None:
@@ -197,7 +208,7 @@ class SqlitePages:
         self._set_vector(key, entry, vector)
 
     def mark(self, entry: Entry) -> None:
-        """Write an entry whose verdict has changed."""
+        """Write an entry of which something was judged."""
         found = self._found(entry.id)
         if found is not None:
             row = pack(entry, found[1])

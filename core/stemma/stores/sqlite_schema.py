@@ -24,7 +24,7 @@ __all__ = [
 APPLICATION = 0x53544D41
 """`application_id` of our files: "STMA"."""
 
-VERSION = 2
+VERSION = 3
 """`user_version` of our files."""
 
 _RECALLS_BY = tuple(
@@ -32,8 +32,30 @@ _RECALLS_BY = tuple(
     for name in ("source", "tenant", "tag", "writer", "subject", "model", "index")
 )
 
+_LESSONS = (
+    """CREATE TABLE lessons (
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
+        tenant TEXT NOT NULL, node TEXT NOT NULL, state TEXT NOT NULL, writer TEXT NOT NULL,
+        candidate TEXT NOT NULL, known TEXT NOT NULL, weight REAL NOT NULL,
+        correct INTEGER NOT NULL, by TEXT NOT NULL, requests INTEGER NOT NULL, at REAL NOT NULL
+    )""",
+    "CREATE INDEX lessons_by_tenant ON lessons (tenant, node, number)",
+)
+
+_WATCHED = (
+    "first REAL NOT NULL DEFAULT 0",
+    "last REAL NOT NULL DEFAULT 0",
+    "checks INTEGER NOT NULL DEFAULT 0",
+    "changes INTEGER NOT NULL DEFAULT 0",
+)
+
 STEPS: Mapping[int, Sequence[str]] = {
     1: ("ALTER TABLE meta ADD COLUMN began INTEGER NOT NULL DEFAULT 0", *_RECALLS_BY),
+    2: (
+        "ALTER TABLE judgements ADD COLUMN question TEXT NOT NULL DEFAULT ''",
+        *(f"ALTER TABLE sources ADD COLUMN {column}" for column in _WATCHED),
+        *_LESSONS,
+    ),
 }
 """What makes of a version the next one."""
 
@@ -91,12 +113,13 @@ _TABLES = (
     """CREATE TABLE source_edges (
         element TEXT NOT NULL, child TEXT NOT NULL, PRIMARY KEY (element, child)
     ) WITHOUT ROWID""",
-    """CREATE TABLE sources (
+    f"""CREATE TABLE sources (
         owner TEXT NOT NULL,
         "index" TEXT NOT NULL,
         chunk TEXT NOT NULL,
         content TEXT NOT NULL,
         seen INTEGER NOT NULL,
+        {", ".join(_WATCHED)},
         PRIMARY KEY (owner, "index", chunk)
     ) WITHOUT ROWID""",
     """CREATE TABLE labels (
@@ -124,7 +147,8 @@ _TABLES = (
     """CREATE TABLE judgements (
         number INTEGER PRIMARY KEY,
         entry TEXT NOT NULL, value TEXT NOT NULL, verdict TEXT NOT NULL,
-        by TEXT NOT NULL, confidence REAL NOT NULL, at REAL NOT NULL
+        by TEXT NOT NULL, confidence REAL NOT NULL, at REAL NOT NULL,
+        question TEXT NOT NULL DEFAULT ''
     )""",
     "CREATE INDEX judgements_by_entry ON judgements (entry)",
     """CREATE TABLE servings (
@@ -138,6 +162,7 @@ _TABLES = (
         lookups INTEGER NOT NULL, seconds REAL NOT NULL, tokens INTEGER NOT NULL,
         PRIMARY KEY (tenant, node, outcome)
     ) WITHOUT ROWID""",
+    *_LESSONS,
 )
 
 

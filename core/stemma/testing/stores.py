@@ -27,14 +27,24 @@ from stemma.testing.builders import HOSTILE, NOW, entry, put, put_one, source, v
 from stemma.testing.store_arrivals import ArrivalPromises
 from stemma.testing.store_entries import EntryPromises
 from stemma.testing.store_following import FollowingPromises
+from stemma.testing.store_judgements import JudgementPromises
+from stemma.testing.store_lessons import LessonPromises, lesson
 from stemma.testing.store_lineage import LineagePromises
 from stemma.testing.store_recalls import RecallPromises
+from stemma.testing.store_watching import WatchingPromises
 
 __all__ = ["PersistentStoreConformance", "StoreConformance"]
 
 
 class StoreConformance(
-    EntryPromises, LineagePromises, RecallPromises, ArrivalPromises, FollowingPromises
+    EntryPromises,
+    LineagePromises,
+    RecallPromises,
+    JudgementPromises,
+    ArrivalPromises,
+    FollowingPromises,
+    LessonPromises,
+    WatchingPromises,
 ):
     """Every promise of `stemma.stores.protocol.Store`, as tests.
 
@@ -92,6 +102,7 @@ class PersistentStoreConformance(StoreConformance):
         serving = Serving(entry="b", tenant="y", tier="semantic", similarity=0.9, at=NOW)
         count = Count(tenant="y", node="answer", outcome="hit", lookups=3, seconds=0.5, tokens=7)
         store.journal([serving], [count])
+        store.learn([lesson("b", "y")])
 
         def told(store: Store) -> list[object]:
             changes = store.changes(1)
@@ -105,6 +116,7 @@ class PersistentStoreConformance(StoreConformance):
                 [*changes.ids, *changes.removed, changes.sequence],
                 store.recalls(),
                 store.judgements(),
+                store.lessons("y", "answer"),
                 store.servings(),
                 store.counts(),
                 store.sizes(),

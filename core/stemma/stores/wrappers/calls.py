@@ -24,8 +24,10 @@ __all__ = ["READS", "WRITES", "Args", "Budgets", "Calls", "Named"]
 Args = tuple[Any, ...]
 Named = dict[str, Any]
 
-READS = frozenset({"get", "ancestry", "changes", "vectors", "lineage", "children", "sequence"})
-WRITES = frozenset({"put", "remove", "judge", "journal"})
+READS = frozenset(
+    {"get", "ancestry", "changes", "vectors", "lineage", "children", "lessons", "sequence"}
+)
+WRITES = frozenset({"put", "remove", "judge", "journal", "learn"})
 
 
 class Budgets(NamedTuple):

@@ -21,6 +21,7 @@ from stemma.stores.protocol import (
     Count,
     Fetched,
     Judgement,
+    Lesson,
     Put,
     Serving,
     Store,
@@ -121,17 +122,25 @@ class Forwarding:
         """As `remove`."""
         return cast("int", await self._aask("remove", ids))
 
-    def judge(self, judgement: Judgement) -> Entry | None:
+    def judge(self, judgement: Judgement, near: Sequence[str] = ()) -> Entry | None:
         """See `Store.judge`."""
-        return cast("Entry | None", self._ask("judge", judgement))
+        return cast("Entry | None", self._ask("judge", judgement, near))
 
-    async def ajudge(self, judgement: Judgement) -> Entry | None:
+    async def ajudge(self, judgement: Judgement, near: Sequence[str] = ()) -> Entry | None:
         """As `judge`."""
-        return cast("Entry | None", await self._aask("judge", judgement))
+        return cast("Entry | None", await self._aask("judge", judgement, near))
 
     def journal(self, servings: Sequence[Serving], counts: Sequence[Count]) -> None:
         """See `Store.journal`."""
         self._ask("journal", servings, counts)
+
+    def learn(self, lessons: Sequence[Lesson]) -> None:
+        """See `Store.learn`."""
+        self._ask("learn", lessons)
+
+    def lessons(self, tenant: str, node: str, *, after: int = 0) -> tuple[Lesson, ...]:
+        """See `Store.lessons`."""
+        return cast("tuple[Lesson, ...]", self._ask("lessons", tenant, node, after=after))
 
     def lineage(self, id: str) -> Lineage | None:
         """See `Store.lineage`."""

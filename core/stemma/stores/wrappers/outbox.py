@@ -29,6 +29,9 @@ __all__ = ["Note", "Outbox", "note_of"]
 
 _END = ".json"
 
+_COMPARED = frozenset({"agreed", "disagreed", "same"})
+"""Judgements that take nothing back: if the store cannot take them, nothing wrong is served."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Note:
@@ -39,18 +42,20 @@ class Note:
         now: When it was asked for, seconds since 1970-01-01 UTC.
         cascade: Whether what was built from it goes, too.
         judgement: The judgement, or `None`.
+        near: The entries near a wrong hit.
     """
 
     selector: Selector | None = None
     now: float = 0.0
     cascade: bool = True
     judgement: Judgement | None = None
+    near: tuple[str, ...] = ()
 
     def request(self) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
         """The method of a store that does it, with its arguments."""
         if self.selector is not None:
             return "recall", (self.selector,), {"now": self.now, "cascade": self.cascade}
-        return "judge", (self.judgement,), {}
+        return "judge", (self.judgement, self.near), {}
 
 
 class Outbox:
@@ -156,7 +161,10 @@ class Outbox:
 def note_of(method: str, args: tuple[Any, ...], named: dict[str, Any]) -> Note | None:
     """What to keep if the store does not take this call; `None` where it invalidates nothing."""
     if method == "judge":
-        return Note(judgement=args[0])
+        judgement, near = args
+        return (
+            None if judgement.verdict in _COMPARED else Note(judgement=judgement, near=tuple(near))
+        )
     if method == "recall" and not named["dry_run"]:
         return Note(selector=args[0], now=named["now"], cascade=named["cascade"])
     return None
@@ -168,6 +176,7 @@ def _text(note: Note) -> str:
         parts["recall"] = _each(escape, note.selector.parts())
     if note.judgement is not None:
         parts["judge"] = _each(escape, asdict(note.judgement))
+        parts["near"] = list(map(escape, note.near))
     body = json.dumps(parts, sort_keys=True)
     return json.dumps({"note": body, "sum": zlib.crc32(body.encode())})
 
@@ -183,6 +192,7 @@ def _note(text: str) -> Note:
         now=parts["now"],
         cascade=parts["cascade"],
         judgement=Judgement(**_each(unescape, parts["judge"])) if "judge" in parts else None,
+        near=tuple(map(unescape, parts.get("near", ()))),
     )
 
 

@@ -6,28 +6,24 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from evals.quality.replay import Comparer, Outcome, Replayed, after, gold, replay
-from evals.quality.tally import Interval, over_orders, tally
-from evals.quality.texts import Request
 from stemma.entry import Vector
 from stemma.policies.strict import StrictPolicy
 from stemma.policies.threshold import Policy, ThresholdPolicy
 from stemma.policies.verified import VerifiedPolicy
+from stemma.policies.verifier import FeatureVerifier
+from stemma.replays.log import Request
+from stemma.replays.replay import Comparer, Replayed, gold, replay
+from stemma.replays.tally import Interval, over_orders, tally
 
 __all__ = [
-    "THRESHOLDS",
     "Contender",
     "exact",
-    "nothing",
     "orders",
     "put",
     "static",
     "strict",
     "verified",
 ]
-
-THRESHOLDS = tuple(percent / 100 for percent in range(80, 99, 2))
-"""Every static threshold that is measured."""
 
 
 class Contender(Protocol):
@@ -47,15 +43,6 @@ class Contender(Protocol):
         ...
 
 
-def nothing() -> Contender:
-    """No cache."""
-
-    def answer(requests: Sequence[Request], *_: Any, **__: Any) -> Replayed:
-        return after(requests, [Outcome("miss")] * len(requests), entries=0, microseconds=())
-
-    return answer
-
-
 def exact() -> Contender:
     """Exact hits only."""
     return _decided(lambda _: None)
@@ -72,9 +59,19 @@ def strict(bound: float, embedder: str) -> Contender:
 
 
 def verified(bound: float, embedder: str, weights: Mapping[str, Any] | None = None) -> Contender:
-    """The policy that learns, with the weights that come with the package or with others."""
+    """The policy that learns.
+
+    Args:
+        bound: On the share of wrong hits.
+        embedder: The revision of the embedder whose vectors are put to it.
+        weights: A record like the one in `verifier.json`; `None`: that one.
+    """
+    verifier = None if weights is None else FeatureVerifier.read(weights)
+    prior = None if weights is None else weights["standing"]
     return _decided(
-        lambda seed: VerifiedPolicy(bound, embedder=embedder, weights=weights, seed=seed)
+        lambda seed: VerifiedPolicy(
+            bound, embedder=embedder, verifier=verifier, prior=prior, seed=seed
+        )
     )
 
 
@@ -94,7 +91,7 @@ def orders(requests: Sequence[Request], number: int, seed: int) -> list[list[Req
     found = [list(requests)]
     for one in range(1, number):
         found.append(list(requests))
-        random.Random(seed * 1_000 + one).shuffle(found[-1])
+        random.Random(seed * 1_000 + one).shuffle(found[-1])  # noqa: S311 - no secret
     return found
 
 

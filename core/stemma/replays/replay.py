@@ -6,19 +6,18 @@ served a fresh answer, which is judged against what was or would have been serve
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from evals.quality.texts import Request
 from stemma.entry import Vector
 from stemma.policies.learning import Judgement, Learns
 from stemma.policies.threshold import Candidate, Policy
+from stemma.replays.log import Request
 
-__all__ = ["Comparer", "Outcome", "Replayed", "after", "gold", "noisy", "replay"]
+__all__ = ["Comparer", "Outcome", "Replayed", "after", "gold", "replay"]
 
 Comparer = Callable[[str, str], bool]
 """Whether the answers of two groups are the same."""
@@ -57,12 +56,6 @@ class Replayed:
 def gold(one: str, other: str) -> bool:
     """The groups are the truth."""
     return one == other
-
-
-def noisy(share: float, seed: int) -> Comparer:
-    """A comparer of whose judgements a share is wrong."""
-    chosen = random.Random(seed)
-    return lambda one, other: (one == other) is not (chosen.random() < share)
 
 
 class _Stored:

@@ -1,0 +1,1 @@
+"""For tests of what plugs into LangGraph. Needs pytest and LangGraph."""
