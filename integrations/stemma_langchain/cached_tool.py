@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from langchain_core.messages import ToolMessage
@@ -14,7 +14,7 @@ from stemma import Cache, Frame, Hit, Served, UsageError
 from stemma.tools import ToolCaching, ToolRegistry
 from stemma_langchain.codec import NOTE
 from stemma_langchain.graph_codec import GraphCodec
-from stemma_langchain.injected import injected_into
+from stemma_langchain.injected import Injected
 from stemma_langchain.node_results import inner_parts, refused_part
 from stemma_langchain.replies import mark
 from stemma_langchain.runs import runs
@@ -62,6 +62,7 @@ class CachedTool(ToolStandIn):
 
     _calling: ToolCaching = PrivateAttr()
     _codec: GraphCodec = PrivateAttr()
+    _injected: Injected = PrivateAttr()
 
     def __init__(
         self,
@@ -81,14 +82,13 @@ class CachedTool(ToolStandIn):
         super().__init__(**{**taken_over(inner), "stemma": cache})
         self._calling = calling
         self._codec = GraphCodec(allowed)
+        self._injected = Injected(inner)
 
     def run(self, tool_input: str | dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         """See LangChain's `BaseTool.run`."""
         compute = functools.partial(self.inner.run, tool_input, *args, **kwargs)
         with self.stemma.hop(self.name) as frame:
             call = self._call(tool_input, kwargs, frame)
-            if call is None:
-                return compute()
             served = self._calling.call(compute=compute, **self._asked(call))
         kept = call.kept(self.inner, served)
         return kept.run(tool_input, *args, **kwargs) if kept is not None else call.own(served.value)
@@ -98,31 +98,29 @@ class CachedTool(ToolStandIn):
         compute = functools.partial(self.inner.arun, tool_input, *args, **kwargs)
         with self.stemma.hop(self.name) as frame:
             call = self._call(tool_input, kwargs, frame)
-            if call is None:
-                return await compute()
             served = await self._calling.acall(compute=compute, **self._asked(call))
         kept = call.kept(self.inner, served)
         if kept is None:
             return call.own(served.value)
         return await kept.arun(tool_input, *args, **kwargs)
 
-    def _call(self, given: Any, named: Mapping[str, Any], frame: Frame) -> _Call | None:
-        """The call; `None` where the tool itself will refuse its arguments."""
-        call_id = named.get("tool_call_id")
+    def _call(self, given: Any, named: Mapping[str, Any], frame: Frame) -> _Call:
+        call_id, metadata = named.get("tool_call_id"), named.get("metadata")
         own = dict(given) if isinstance(given, dict) else given
         try:
-            parsed = self.inner._parse_input(own, call_id)  # noqa: SLF001 - as LangChain does it
+            read = self.inner._parse_input(own, call_id)  # noqa: SLF001 - as LangChain does it
         except Exception:
-            return None
-        arguments = parsed if isinstance(parsed, dict) else {next(iter(self.args), ""): parsed}
-        offered = self.inner.args
-        metadata = named.get("metadata")
+            read = given  # what the tool refuses, it refuses itself
+        offered = _offered(self.inner)
+        arguments = read if isinstance(read, dict) else {next(iter(offered), ""): read}
+        others = {name: one for name, one in arguments.items() if name not in offered}
+        agent = metadata.get("lc_agent_name") if metadata else None
         return _Call(
             frame=frame,
             id=call_id,
             arguments={name: one for name, one in arguments.items() if name in offered},
-            injected=injected_into(self.inner, arguments, named.get("config")),
-            agent=metadata.get("lc_agent_name", "") if metadata else "",
+            injected=self._injected.among(others, named.get("config")),
+            agent=agent if isinstance(agent, str) else "",
         )
 
     def _asked(self, call: _Call) -> dict[str, Any]:
@@ -136,6 +134,14 @@ class CachedTool(ToolStandIn):
             "codec": self._codec,
             "admit": call.refusal,
         }
+
+
+def _offered(tool: BaseTool) -> Collection[str]:
+    """The names of the arguments that a model knows of."""
+    try:
+        return tool.args.keys()
+    except KeyError:  # a schema that lists none
+        return ()
 
 
 class _Call(NamedTuple):

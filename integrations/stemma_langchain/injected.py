@@ -12,7 +12,7 @@ from langgraph.prebuilt import ToolRuntime
 
 from stemma_langchain.node_keys import InputWalk
 
-__all__ = ["configured", "injected_into"]
+__all__ = ["Injected", "configured"]
 
 _OF_THE_RUN = ("__", "checkpoint_", "thread_id", "langgraph_")
 """How the names of those configurable values begin that only tell one run from another."""
@@ -26,26 +26,30 @@ def configured(config: Mapping[str, Any] | None) -> dict[str, Any]:
     return {name: value for name, value in values.items() if not name.startswith(_OF_THE_RUN)}
 
 
-def injected_into(
-    tool: BaseTool, given: Mapping[str, Any], config: Mapping[str, Any] | None
-) -> dict[str, Any]:
-    """What a tool is called with that no model has said, by name.
+class Injected:
+    """What a tool is called with that no model has said.
 
     Of the messages of a state the ids do not count. A runtime counts as state, context, the
     configurable values, who is signed in, and the store if there is one, of which no key can be
-    made.
+    made. The config of the run counts if the tool takes it.
 
     Args:
         tool: The tool.
-        given: All its arguments, by name.
-        config: The config of the run; it counts if the tool takes it.
     """
-    offered = tool.args
-    unread = {"runtime"} if _unread_runtime(tool) else set()
-    found = {name: _counted(one) for name, one in given.items() if name not in {*offered, *unread}}
-    if any(map(_takes_config, _functions(tool))):
-        found["config"] = {"configurable": configured(config)}
-    return found
+
+    def __init__(self, tool: BaseTool) -> None:
+        self._unread = frozenset({"runtime"} if _unread_runtime(tool) else ())
+        self._config = any(map(_takes_config, _functions(tool)))
+
+    def among(self, given: Mapping[str, Any], config: Mapping[str, Any] | None) -> dict[str, Any]:
+        """What of it counts, by name.
+
+        Args:
+            given: The arguments that the model does not know of.
+            config: The config of the run.
+        """
+        found = {name: _counted(one) for name, one in given.items() if name not in self._unread}
+        return {**found, "config": configured(config)} if self._config else found
 
 
 def _counted(value: Any) -> Any:
@@ -74,12 +78,15 @@ def _without_ids(value: Any) -> Any:
 def _functions(tool: BaseTool) -> Iterator[Callable[..., Any]]:
     """The functions in which a tool does its work."""
     held = [getattr(tool, name, None) for name in ("func", "coroutine")]
-    # ruff: noqa: SLF001 - what a subclass of LangChain's has in their place
-    yield from [one for one in held if one is not None] or (tool._run, tool._arun)
+    found = [one for one in held if one is not None]
+    yield from found or (tool._run, tool._arun)  # noqa: SLF001 - those of a subclass
 
 
 def _takes_config(function: Callable[..., Any]) -> bool:
-    parameters = inspect.signature(function).parameters.values()
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # a builtin that does not tell
+        return False
     return any("RunnableConfig" in str(one.annotation) for one in parameters)
 
 

@@ -156,6 +156,50 @@ def test_what_the_tool_itself_refuses_is_refused_by_it(cache, calls):
     assert calls == []
 
 
+def test_a_write_that_is_refused_takes_back_what_it_could_have_changed(cache, calls):
+    """A subclass may accept what its schema does not."""
+
+    class Lenient(BaseTool):
+        name: str = "move"
+        description: str = "Move."
+
+        def _run(self, number: str) -> str:
+            return f"moved {number}"
+
+        def _parse_input(self, tool_input, tool_call_id):
+            raise ValueError("I read it myself")
+
+        def _to_args_and_kwargs(self, tool_input, tool_call_id):
+            return (), {"number": tool_input["the number"]}
+
+    @lc_tool
+    @cacheable(ttl=60, reads=["booking:{number}"])
+    def get(number: str) -> str:
+        """Get."""
+        calls.append(number)
+        return "12A"
+
+    read = CachedTool(cache, get)
+    write = CachedTool(cache, cacheable(writes=["booking:{number}"])(Lenient()))
+    for _ in range(2):
+        read.invoke({"number": "1"})
+    assert write.invoke({"the number": "1"}) == "moved 1"
+    read.invoke({"number": "1"})
+    assert calls == ["1", "1"]
+
+
+def test_a_tool_without_arguments(cache, calls):
+    def now():
+        calls.append("now")
+        return "noon"
+
+    for schema in ({"type": "object"}, {"type": "object", "properties": {}}):
+        made = StructuredTool(name="now", description="Now.", args_schema=schema, func=now)
+        tool = CachedTool(cache, cacheable(ttl=60, version=str(schema))(made))
+        assert [tool.invoke(call("now")).content for _ in range(2)] == ["noon", "noon"]
+    assert len(calls) == 2
+
+
 def test_a_hit_is_seen_as_a_run_of_the_tool(cache, calls):
     seen = []
 
