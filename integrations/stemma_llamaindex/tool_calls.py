@@ -112,8 +112,9 @@ class ToolCalls:
     def _arguments(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> _Arguments:
         tool = self._tool
         if not isinstance(tool, FunctionTool):
-            of = {"tool": describe(tool), "by place": len(args)}
-            return _Arguments(_by_schema(tool, args, kwargs), self._holding(of), dict(kwargs))
+            held = {"tool": describe(tool)} if self._is_cached() else {}
+            injected = {**self._holding(held), "by place": len(args)}
+            return _Arguments(_by_schema(tool, args, kwargs), injected, dict(kwargs))
         defaults = tool._field_defaults
         told = {**defaults, **tool.partial_params, **kwargs}
         try:
@@ -126,6 +127,11 @@ class ToolCalls:
             told.pop(context, None)
             injected[context] = named.pop(context, None)
         return _Arguments(named, injected, told)
+
+    def _is_cached(self) -> bool:
+        name = self._tool.metadata.get_name()
+        policy = self._caching.registry.policy(name, self._face)
+        return policy is not None and policy.cached
 
     def _holding(self, held: dict[str, Any]) -> dict[str, Any]:
         return held if self._identity is None else {"identity": self._identity}

@@ -198,6 +198,7 @@ async def test_a_write_takes_back_what_was_read(agent):
     assert str(again) == "In the end: booking 1 has seat 14B"
     await agent.run(user_msg="Where is booking 2 ?")
     assert TOOLS == ["get 1", "get 2", "move 1", "get 1"]
+    assert len(MODEL) == 2 + 2 + 4 + 1  # in the end, only the step that tells the new seat
 
 
 async def test_a_write_is_never_left_out(agent):
