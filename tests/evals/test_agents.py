@@ -2,16 +2,19 @@
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
+from evals.agents import world as airline
 from evals.agents.airline import replay
 from evals.agents.arguments import reused
-from evals.agents.world import Recorded, World, recorded
+from evals.agents.world import Recorded, recorded
 from evals.measuring import Skipped
 from evals.quality.texts import Pair
 from evals.rag.texts import folder
 
 from evals import agents
+from stemma import World
 from stemma.embedders import HashingEmbedder
 
 READ = Recorded(
@@ -47,7 +50,7 @@ def test_each_part_gives_figures_that_can_be_written_down(part):
 
 
 def test_a_world_answers_from_what_was_written_to_it():
-    world = World(recorded([[READ]]), "me")
+    world = airline.World(recorded([[READ]]), "me")
     before = world.read(READ.name, READ.arguments)
     world.write(REFUSED)
     assert world.read(READ.name, READ.arguments) == before
@@ -57,13 +60,30 @@ def test_a_world_answers_from_what_was_written_to_it():
     assert world.read(READ.name, READ.arguments) == before
 
 
-@pytest.mark.parametrize("resets", [True, False])
-def test_every_read_is_true_and_every_write_is_made(resets):
+@pytest.mark.parametrize("worlds", ["one", "told", "private"])
+def test_every_read_is_true_and_every_write_is_made(worlds):
     runs = [[READ, READ, CANCEL, READ, CANCEL, READ]] * 2
-    found = replay(runs, resets=resets, again=True, tenants=("a", "b"))
+    found = replay(runs, worlds=worlds, again=True, tenants=("a", "b"))
     assert (found.reads, found.writes) == (16, 8)
     assert (found.differing, found.skipped) == (0, 0)
     assert found.served > 0
+
+
+def test_in_private_worlds_a_run_that_does_the_same_finds_all_that_was_read_before():
+    run = [READ, CANCEL, READ, CANCEL, READ]
+    found = replay([run, run, [READ, READ]], worlds="private")
+    assert (found.served, found.differing) == (3 + 2, 0)
+    assert replay([run, run], worlds="told").served == 0
+
+
+def test_where_versions_of_a_private_world_are_ignored_the_check_notices(monkeypatch):
+    moment = World.moment
+
+    def unmoved(self, paths):
+        return replace(moment(self, paths), version="as in the beginning")
+
+    monkeypatch.setattr(World, "moment", unmoved)
+    assert replay([[READ, CANCEL, READ]], worlds="private").differing == 1
 
 
 def test_where_nothing_is_taken_back_the_check_notices():
