@@ -135,6 +135,9 @@ def _taught(parts: Parts, judgement: Judgement, known: Entry | None) -> Steps[No
     served = parts.trials.take(judgement.question, judgement.entry)
     if served is not None:
         wrong = learning.Judgement(trial=served.trial, right=False, by=judgement.by)
-        yield from parts.policies.learn(served.tenant, served.node, wrong)
+        try:
+            yield from parts.policies.learn(served.tenant, served.node, wrong)
+        except Exception as error:  # the report itself is stored
+            parts.fault("judge", error)
     if known is not None and known.node == "retrieval":
         yield Ask(parts.store, "remove", ([judgement.question],))

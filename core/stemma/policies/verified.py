@@ -220,7 +220,7 @@ def _refused(
 
 def _accepted(one: _Stood) -> Accepted:
     similarity, chance = one.candidate.similarity, _chance(one.score)
-    why = f"similarity {similarity:.3f}, the texts agree, and {chance:.1%} of such hits are right"
+    why = f"similarity {similarity:.3f}, and the texts agree: {chance:.1%} likely to be right"
     trial = Trial(candidate=one.candidate.id, known=one.known)
     return Accepted(one.candidate.id, similarity, chance, why, trial)
 

@@ -26,6 +26,7 @@ __all__ = [
     "calibrate",
     "needed",
     "policy_file",
+    "recommended",
 ]
 
 THRESHOLDS = (0.80, 0.85, 0.88, 0.90, 0.92, 0.95, 0.98)
@@ -61,9 +62,8 @@ class Setting:
 
     @property
     def name(self) -> str:
-        """As people say it: `threshold 0.9`, `verified 2%`."""
-        shown = f"{self.value:g}" if self.policy == "threshold" else f"{self.value:.3g}"
-        return f"{self.policy} {shown}"
+        """As people say it: `threshold 0.9`, `verified 0.02`."""
+        return f"{self.policy} {self.value:g}"
 
     @property
     def at_most(self) -> float:
@@ -131,7 +131,7 @@ def calibrate(
         rates = put(contender, streams, given.at)
         settings.append(Setting(policy=policy, value=value, rates=rates, decided=decided))
     why_not = _too_little(requests, wanted)
-    best = _best(settings, wanted)
+    best = recommended(settings, wanted)
     if best is None and not why_not:
         why_not = (
             f"no setting keeps its error surely within {wanted:g} on this log and serves anything "
@@ -178,7 +178,7 @@ def policy_file(found: Calibrated, given: Prepared) -> PolicyFile:
     )
 
 
-def _best(settings: Sequence[Setting], wanted: float) -> Setting | None:
+def recommended(settings: Sequence[Setting], wanted: float) -> Setting | None:
     """The one that hits most among those whose error is surely not above the wanted one.
 
     `verified`, where it hits about as much: it goes on judging when the traffic changes. A bound

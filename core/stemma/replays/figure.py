@@ -83,10 +83,13 @@ def _panel(axes: Axes, found: Calibrated, error: str) -> None:
             label=label,
         )
         for one in tried:
-            shown = f"{one.value:g}" if policy == "threshold" else f"{one.value:.3g}"
-            place = (_percent(one, "hits"), _percent(one, error))
             axes.annotate(
-                shown, place, xytext=(4, 4), textcoords="offset points", fontsize=7, color=colour
+                f"{one.value:g}",
+                (_percent(one, "hits"), _percent(one, error)),
+                xytext=(4, 4),
+                textcoords="offset points",
+                fontsize=7,
+                color=colour,
             )
     if found.best is not None:
         axes.plot(
