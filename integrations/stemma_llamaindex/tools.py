@@ -63,7 +63,7 @@ class CachedTool(BaseTool):
     def __new__(cls, cache: Any = None, inner: Any = None, *rest: Any, **named: Any) -> Self:  # noqa: ARG004
         """A tool that is of the class of the inner one, too."""
         of_its_own = isinstance(inner, BaseTool) and not isinstance(inner, CachedTool)
-        kind = type(inner) if of_its_own else FunctionTool
+        kind: Any = type(inner) if of_its_own else FunctionTool
         return cast("Self", object.__new__(_kind(kind) if cls is CachedTool else cls))
 
     def __init__(
