@@ -74,8 +74,8 @@ _FACES = {
 _BROUGHT = {
     "langchain_core": "LangChain: pip install 'stemma-cache[langchain]'",
     "langchain": "LangChain's agents: pip install 'langchain>=1.0,<2'",
-    "langgraph": "LangGraph: pip install 'langgraph>=1.0,<2'",
-    "xxhash": "LangGraph: pip install 'langgraph>=1.0,<2'",
+    "langgraph": "LangGraph: pip install 'stemma-cache[langgraph]'",
+    "xxhash": "LangGraph: pip install 'stemma-cache[langgraph]'",
 }
 """What the faces need, and how to get it."""
 

@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from stemma.tools import cacheable
     from stemma_llamaindex.chat_engine import CachedChatEngine
     from stemma_llamaindex.docstore import WatchedDocumentStore
     from stemma_llamaindex.embedding import CachedEmbedding
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from stemma_llamaindex.query_engine import CachedQueryEngine
     from stemma_llamaindex.reranker import CachedReranker
     from stemma_llamaindex.retriever import CachedRetriever
+    from stemma_llamaindex.tools import cached_tool
     from stemma_llamaindex.vector_store import WatchedVectorStore
 
 __all__ = [
@@ -34,6 +36,8 @@ __all__ = [
     "EmbeddingKVStore",
     "WatchedDocumentStore",
     "WatchedVectorStore",
+    "cacheable",
+    "cached_tool",
 ]
 
 _FACES = {
@@ -48,6 +52,8 @@ _FACES = {
     "EmbeddingKVStore": "stemma_llamaindex.embedding_store",
     "WatchedDocumentStore": "stemma_llamaindex.docstore",
     "WatchedVectorStore": "stemma_llamaindex.vector_store",
+    "cacheable": "stemma.tools",
+    "cached_tool": "stemma_llamaindex.tools",
 }
 
 

@@ -50,6 +50,7 @@ SUBMODULES = {
     "stemma.policies.focus",
     "stemma.rerankers",
     "stemma.tools",
+    "stemma.tools.binding",
 }
 """The modules of the core besides `stemma` itself from which integrations may import."""
 

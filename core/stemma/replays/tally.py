@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from stemma.replays.replay import Outcome, Replayed
+from stemma.replays.replay import Replayed
 
-__all__ = ["Interval", "over_orders", "tally"]
+__all__ = ["Interval", "beside", "over_orders", "tally"]
 
 Interval = dict[str, float]
 """`mean`, `low` and `high` of the 95 % interval, `worst`: the highest of the orders."""
@@ -17,7 +17,19 @@ _T = (math.inf, 12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26)
 """Student's quantile at 97.5 %, by the degrees of freedom."""
 
 _NORMAL = 2.0
-FIRST = (50, 500)
+_COLD, _EARLY = 50, 500
+
+_COLUMNS = {
+    "hits": "hits",
+    "of the reusable": "reused",
+    "wrong": "error",
+    "… of decided": "error_decided",
+    "… of a hit": "error_a_hit",
+    "entries": "entries",
+    "µs": "microseconds",
+    "hits in first 50": "hits_in_first_50",
+}
+"""What is shown of each, and the rate behind it."""
 
 
 def tally(found: Replayed) -> dict[str, float]:
@@ -25,7 +37,9 @@ def tally(found: Replayed) -> dict[str, float]:
 
     `hits`, `exact`, `semantic` and `ceiling` are shares of all requests; `reused` is the share of
     what could be reused that was, rightly; `error` is over all requests, `error_decided` over those
-    that reach the semantic decision, `error_a_hit` over semantic hits.
+    that reach the semantic decision, `error_a_hit` over semantic hits. `reworded_in_first_500` is
+    the share, of the first 500 requests whose answer was given before but not to their very text,
+    that got it.
     """
     outcomes, number = found.outcomes, len(found.outcomes)
     exact = [one for one in outcomes if one.kind == "exact"]
@@ -44,7 +58,9 @@ def tally(found: Replayed) -> dict[str, float]:
         "error_a_hit": wrong / max(len(semantic), 1),
         "entries": found.entries,
         "microseconds": statistics.median(found.microseconds) if found.microseconds else 0.0,
-        **{f"semantic_in_first_{first}": _semantic(outcomes[:first]) for first in FIRST},
+        f"hits_in_first_{_COLD}": sum(one.kind != "miss" for one in outcomes[:_COLD]),
+        f"semantic_in_first_{_COLD}": sum(one.kind == "semantic" for one in outcomes[:_COLD]),
+        f"reworded_in_first_{_EARLY}": _reworded(found),
     }
 
 
@@ -61,5 +77,22 @@ def over_orders(tallies: Sequence[dict[str, float]]) -> dict[str, Interval]:
     return found
 
 
-def _semantic(outcomes: Sequence[Outcome]) -> float:
-    return float(sum(one.kind == "semantic" for one in outcomes))
+def beside(found: Mapping[str, Mapping[str, Interval]]) -> dict[str, dict[str, str]]:
+    """The main rates of each contender in words, with half the width of their intervals."""
+    return {
+        name: {column: _said(rates[rate]) for column, rate in _COLUMNS.items()}
+        for name, rates in found.items()
+    }
+
+
+def _reworded(found: Replayed) -> float:
+    early = list(zip(found.outcomes, found.reworded, strict=True))[:_EARLY]
+    right = [one.kind == "semantic" and not one.wrong for one, reworded in early if reworded]
+    return sum(right) / max(len(right), 1)
+
+
+def _said(rate: Interval) -> str:
+    mean, half = rate["mean"], rate["high"] - rate["mean"]
+    if mean >= 1:
+        return f"{mean:,.0f} ± {half:,.0f}"
+    return f"{mean:.3f} ± {half:.3f}"
