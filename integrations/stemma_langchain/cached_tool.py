@@ -6,7 +6,6 @@ import functools
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool
 from pydantic import ConfigDict, Field, PrivateAttr
 
@@ -91,7 +90,7 @@ class CachedTool(ToolStandIn):
             call = self._call(tool_input, kwargs, frame)
             served = self._calling.call(compute=compute, **self._asked(call))
         kept = call.kept(self.inner, served)
-        return kept.run(tool_input, *args, **kwargs) if kept is not None else call.own(served.value)
+        return served.value if kept is None else kept.run(tool_input, *args, **kwargs)
 
     async def arun(self, tool_input: str | dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         """See LangChain's `BaseTool.arun`."""
@@ -100,9 +99,7 @@ class CachedTool(ToolStandIn):
             call = self._call(tool_input, kwargs, frame)
             served = await self._calling.acall(compute=compute, **self._asked(call))
         kept = call.kept(self.inner, served)
-        if kept is None:
-            return call.own(served.value)
-        return await kept.arun(tool_input, *args, **kwargs)
+        return served.value if kept is None else await kept.arun(tool_input, *args, **kwargs)
 
     def _call(self, given: Any, named: Mapping[str, Any], frame: Frame) -> _Call:
         call_id, metadata = named.get("tool_call_id"), named.get("metadata")
@@ -160,18 +157,9 @@ class _Call(NamedTuple):
         reason = runs.refused(self.frame)
         if reason is not None:
             return reason
-        if self.id is not None and not self._answered_by(result):
+        if self.id is not None and getattr(result, "tool_call_id", None) != self.id:
             return "it is not the answer to this call alone"
         return next(filter(None, (refused_part(one, None) for one in inner_parts(result))), None)
-
-    def _answered_by(self, result: Any) -> bool:
-        return isinstance(result, ToolMessage) and result.tool_call_id == self.id
-
-    def own(self, result: Any) -> Any:
-        """A result as one of this call: it may be another's, who asked the same at once."""
-        if not isinstance(result, ToolMessage) or self.id is None or self._answered_by(result):
-            return result
-        return result.model_copy(update={"tool_call_id": self.id})
 
     def kept(self, tool: BaseTool, served: Served) -> KeptResult | None:
         """What hands out a hit, with its note; `None` where there was none."""

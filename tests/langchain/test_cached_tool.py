@@ -156,7 +156,7 @@ def test_what_the_tool_itself_refuses_is_refused_by_it(cache, calls):
     assert calls == []
 
 
-def test_a_write_that_is_refused_takes_back_what_it_could_have_changed(cache, calls):
+def test_arguments_that_only_the_tool_itself_can_read(cache, calls):
     """A subclass may accept what its schema does not."""
 
     class Lenient(BaseTool):
@@ -185,7 +185,10 @@ def test_a_write_that_is_refused_takes_back_what_it_could_have_changed(cache, ca
         read.invoke({"number": "1"})
     assert write.invoke({"the number": "1"}) == "moved 1"
     read.invoke({"number": "1"})
-    assert calls == ["1", "1"]
+    assert calls == ["1", "1"]  # it was taken back
+    kept = CachedTool(cache, cacheable(ttl=60)(Lenient()))
+    said = [kept.invoke({"the number": number}) for number in ("1", "2", "1")]
+    assert said == ["moved 1", "moved 2", "moved 1"]
 
 
 def test_a_tool_without_arguments(cache, calls):
@@ -291,6 +294,20 @@ def test_what_controls_the_graph_is_not_kept(cache, calls):
     assert calls == ["x", "x"]
 
 
+def test_what_answers_other_calls_is_not_kept(cache, calls):
+    @lc_tool
+    @cacheable(ttl=60)
+    def several(at: str) -> list:
+        """Answer more than was asked."""
+        calls.append(at)
+        return [ToolMessage(at, tool_call_id=number) for number in ("c1", "c2")]
+
+    tool = CachedTool(cache, several)
+    for _ in range(2):
+        assert [one.tool_call_id for one in tool.invoke(call("several", at="it"))] == ["c1", "c2"]
+    assert calls == ["it", "it"]
+
+
 def test_a_tool_that_speaks_for_itself_answers_the_call_that_was_made(cache, calls):
     @lc_tool
     @cacheable(ttl=60)
@@ -361,15 +378,21 @@ def test_a_runtime_counts_as_all_that_can_be_read_of_it(cache, calls):
     assert calls == ["ada", "max", "ada", "ada"]
 
 
-def test_a_store_has_no_key(cache, calls):
-    @lc_tool
-    @cacheable(ttl=60)
-    def remember(at: str, store: Annotated[object, InjectedStore()]) -> str:
+@pytest.mark.parametrize("injected", [Annotated[object, InjectedStore()], ToolRuntime])
+def test_a_store_has_no_key(cache, calls, injected):
+    def remember(at: str, store) -> str:
         """Remember."""
         calls.append(at)
         return "remembered"
 
-    node = graph_of(CachedTool(cache, remember), store=InMemoryStore())
+    def remembers(at: str, runtime) -> str:
+        """Remember."""
+        return remember(at, runtime.store)
+
+    function = remembers if injected is ToolRuntime else remember
+    function.__annotations__["runtime" if injected is ToolRuntime else "store"] = injected
+    tool = cacheable(ttl=60)(lc_tool("remember")(function))
+    node = graph_of(CachedTool(cache, tool), store=InMemoryStore())
     with pytest.warns(RuntimeWarning, match="the cache is bypassed"):
         run(node, call("remember", at="it"))
     run(node, call("remember", at="it"))
