@@ -38,10 +38,13 @@ def error_bound(value: object) -> float:
 
 def at_least(wrong: int, judged: int, share: float) -> float:
     """How likely as many wrong ones or more are, if `share` of all is wrong."""
-    below = sum(
-        math.comb(judged, k) * share**k * (1.0 - share) ** (judged - k) for k in range(wrong)
-    )
-    return 1.0 - below
+    if share in (0.0, 1.0):
+        return float(wrong == 0 or share == 1.0)
+    # By logarithms: of a thousand judgements the number of ways is beyond any float.
+    ways = (math.lgamma(k + 1) + math.lgamma(judged - k + 1) for k in range(wrong))
+    odds, rest = math.log(share) - math.log1p(-share), judged * math.log1p(-share)
+    most = math.lgamma(judged + 1) + rest
+    return 1.0 - math.fsum(math.exp(most - one + k * odds) for k, one in enumerate(ways))
 
 
 def drawn(lot: str) -> float:

@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from stemma.cache import Cache
-from stemma.classes import name_of
 from stemma.codec import Codec
 from stemma.effects import Steps, arun, run
 from stemma.engine import Admit, Served
@@ -25,7 +24,8 @@ from stemma.nodes.node import JSON, Compute
 from stemma.outcome import Miss, Recall
 from stemma.selector import Selector
 from stemma.taking_back import recall_all, together
-from stemma.tools.planning import Call, Live, Planning, Read
+from stemma.tools.binding import bound, held_by
+from stemma.tools.planning import Call, Live, Planning, Read, Result
 from stemma.tools.registry import ToolRegistry
 from stemma.tools.resources import Template, concerned
 from stemma.tools.unsettled import unsettled
@@ -70,6 +70,7 @@ class ToolCaching:
         agent: str = "",
         codec: Codec = JSON,
         admit: Admit | None = None,
+        result: Result | None = None,
     ) -> Served:
         """Call a tool, or serve what an equal call gave before. What it raises passes through.
 
@@ -82,6 +83,8 @@ class ToolCaching:
             agent: Who calls; told apart only where the tool's declaration says `path`.
             codec: How results are written.
             admit: Called with a result; gives `None`, or the reason for not storing it.
+            result: Gives of a result what the tool's declaration is asked about (`keep`), where a
+                framework wraps what the tool gave; by default the result.
 
         Raises:
             UsageError: An argument is of the wrong kind.
@@ -94,6 +97,7 @@ class ToolCaching:
                 agent=agent,
                 codec=codec,
                 admit=admit,
+                result=result,
             ),
             tool,
         )
@@ -116,6 +120,7 @@ class ToolCaching:
         agent: str = "",
         codec: Codec = JSON,
         admit: Admit | None = None,
+        result: Result | None = None,
     ) -> Served:
         """As `call`; a `compute` that is not a coroutine function runs in a thread."""
         plan = self._planning.plan(
@@ -126,6 +131,7 @@ class ToolCaching:
                 agent=agent,
                 codec=codec,
                 admit=admit,
+                result=result,
             ),
             tool,
         )
@@ -153,21 +159,17 @@ class ToolCaching:
             raise UsageError(f"only functions can be wrapped, not {type(tool).__name__}")
         known = tool.__name__ if name is None else name
         self.registry.check(known, tool)
-        signature = inspect.signature(tool)
-        of = getattr(tool, "__self__", None)
-        injected = _NOTHING if of is None else {"self": of}
-        if isinstance(of, type):
-            injected = {"class": name_of(of)}
+        signature, injected = inspect.signature(tool), held_by(tool)
 
         @functools.wraps(tool)
         def called(*args: Any, **kwargs: Any) -> Any:
-            given = _bound(signature, args, kwargs)
+            given = bound(signature, args, kwargs)
             compute = functools.partial(tool, *args, **kwargs)
             return self.call(known, given, compute, tool=tool, injected=injected).value
 
         @functools.wraps(tool)
         async def acalled(*args: Any, **kwargs: Any) -> Any:
-            given = _bound(signature, args, kwargs)
+            given = bound(signature, args, kwargs)
             compute = functools.partial(tool, *args, **kwargs)
             return (await self.acall(known, given, compute, tool=tool, injected=injected)).value
 
@@ -266,19 +268,6 @@ class ToolCaching:
         receipt = together(self._parts, receipts, {"resources": ", ".join(named)})
         self._parts.tell("recall", None, "recalled", detail=str(receipt))
         return receipt
-
-
-def _bound(
-    signature: inspect.Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> Mapping[str, Any]:
-    """The arguments by name, with defaults."""
-    bound = signature.bind(*args, **kwargs)
-    bound.apply_defaults()
-    given = dict(bound.arguments)
-    for name, parameter in signature.parameters.items():
-        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
-            given.update(given.pop(name))
-    return given
 
 
 async def _given(awaitable: Any) -> Any:

@@ -23,7 +23,10 @@ from stemma.tools.registry import ToolRegistry
 from stemma.tools.resources import Template, concerned, sources_of
 from stemma.worlds import EVERYTHING, Moment, Path, World, Writing
 
-__all__ = ["Call", "Live", "Planning", "Read"]
+__all__ = ["Call", "Live", "Planning", "Read", "Result"]
+
+Result = Callable[[Any], Any]
+"""What the tool itself gave, of a result that a framework has wrapped it in."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,6 +40,7 @@ class Call:
         agent: Who calls it.
         codec: How its results are written.
         admit: Why a result must not be stored, as the caller sees it.
+        result: What the declaration is asked about of a result; `None`: the result.
     """
 
     name: str
@@ -45,6 +49,7 @@ class Call:
     agent: str
     codec: Codec
     admit: Admit | None
+    result: Result | None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or self.name == "":
@@ -157,7 +162,8 @@ class Planning:
             if why is not None or policy.keep is None:
                 return why
             try:
-                return None if policy.keep(value) else "the tool's declaration does not keep it"
+                told = value if call.result is None else call.result(value)
+                return None if policy.keep(told) else "the tool's declaration does not keep it"
             except Exception as error:
                 self._failed(call.name, "keep", error)
                 return "keep failed"
