@@ -23,7 +23,7 @@ from evals.provenance import provenance
 EVALUATIONS = {
     "speed": "exact and semantic hits against a raw read, a bare product, LangChain's SQLiteCache",
     "rag": "retrieval, reranking, embeddings and changing documents, against no cache and peers",
-    "agents": "tool calls spared, against a world that writes change, and by meaning",
+    "agents": "tool calls spared in a world that changes, chains out of date, what a hop costs",
     "quality": "hits and wrong hits of the decision policies, side by side with what there is",
     "reliability": "kills, power cuts, damage, races, outages: how often a promise was broken",
 }

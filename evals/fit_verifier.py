@@ -14,7 +14,8 @@ from __future__ import annotations
 import json
 import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,20 +23,24 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from evals.aligner.crossed import aligned, unseen_first
 from evals.quality.texts import PAIRS, STREAMS, Pair, pairs, seen, stream
 from evals.quality.vectors import vectors
 from stemma.embedders import LocalEmbedder
 from stemma.entry import Vector
+from stemma.policies import alignment
 from stemma.policies import verifier as home
+from stemma.policies.aligned import AlignedVerifier, alignable, misaligned
 from stemma.policies.features import FEATURES, features
 from stemma.policies.guards import guard
 from stemma.policies.logistic import fit
 from stemma.policies.standing import KNOWN, known, standings
 from stemma.policies.threshold import Candidate
-from stemma.policies.verifier import FeatureVerifier
+from stemma.policies.verifier import FeatureVerifier, Verifier
+from stemma.replays.alignments import Align, Alignments
 from stemma.replays.log import Request
 
-__all__ = ["crossed", "fit_standing", "fit_verifier", "scored"]
+__all__ = ["Given", "crossed", "fit_aligned", "fit_standing", "fit_verifier", "scored"]
 
 WEIGHTS = {
     "hard_negatives en": 0.4,
@@ -46,20 +51,25 @@ WEIGHTS = {
 }
 """How much a pair of each set counts: those made by rule are many, and say the least."""
 
-FOLDS = 5
+FOLDS = 3
 RIDGE = 1.0
 STORED = 0.6
 """The share of a stream that is stored while standings are gathered, as with 40 % hits."""
 
 FLOOR = 0.4
+LOOKED_AT = 4
+"""Of how many of the nearest the tokens are aligned while standings are gathered."""
+
 HOME = Path(home.__file__).with_name("verifier.json")
 
 Vectors = Mapping[str, Vector]
 
 
-def fit_verifier(
-    given: Sequence[tuple[Pair, float]], at: Vectors, embedder: str
-) -> FeatureVerifier:
+Given = Sequence[tuple[Pair, float]]
+"""Pairs, and how much each counts."""
+
+
+def fit_verifier(given: Given, at: Vectors, embedder: str) -> FeatureVerifier:
     """The verifier that tells these pairs apart best; no difference raises its score.
 
     Args:
@@ -67,36 +77,67 @@ def fit_verifier(
         at: The texts' vectors.
         embedder: The revision of what made them.
     """
-    rows = np.array([(1.0, *features(one.one, one.other, _near(one, at))) for one, _ in given])
+    rows = [(1.0, *features(one.one, one.other, _near(one, at))) for one, _ in given]
+    constant, *weights = _weights(rows, given)
+    return FeatureVerifier(
+        constant=constant, weights=dict(zip(FEATURES, weights, strict=True)), embedder=embedder
+    )
+
+
+def fit_aligned(given: Given, at: Vectors, embedder: str) -> AlignedVerifier:
+    """The same with what the tokens say; pairs in other scripts have weights of their own.
+
+    What they say of a pair is said by a net that has not seen it: see `evals.aligner.crossed`.
+    """
+    said = [(pair, weight, aligned(pair.one, pair.other)) for pair, weight in given]
+    known = [(pair, weight, log_odds) for pair, weight, log_odds in said if log_odds is not None]
+    rows = [
+        (1.0, *features(one.one, one.other, _near(one, at)), misaligned(log_odds))
+        for one, _, log_odds in known
+    ]
+    constant, *weights, weight = _weights(rows, [(pair, counts) for pair, counts, _ in known])
+    beside = FeatureVerifier(
+        constant=constant, weights=dict(zip(FEATURES, weights, strict=True)), embedder=embedder
+    )
+    left = [(pair, weight) for pair, weight, log_odds in said if log_odds is None]
+    return AlignedVerifier(
+        plain=fit_verifier(left, at, embedder),
+        features=beside,
+        weight=weight,
+        aligner=alignment.shipped().revision,
+    )
+
+
+def _weights(rows: Sequence[tuple[float, ...]], given: Given) -> list[float]:
+    """Those of the constant, of nearness and of all differences, none of the wrong sign."""
+    matrix = np.array(rows)
     right = np.array([float(one.same) for one, _ in given])
     counts = np.array([weight for _, weight in given])
-    found, held = np.zeros(rows.shape[1]), np.ones(rows.shape[1], dtype=bool)
+    found, held = np.zeros(matrix.shape[1]), np.ones(matrix.shape[1], dtype=bool)
     while True:  # a weight of the wrong sign is left out, and the others are fitted again
         found[:] = 0.0
         prior = np.zeros(int(held.sum()))
-        found[held] = fit(rows[:, held], right, counts, prior=prior, ridge=RIDGE)
+        found[held] = fit(matrix[:, held], right, counts, prior=prior, ridge=RIDGE)
         wrong = np.concatenate(([False, found[1] < 0], found[2:] > 0))
         if not wrong.any():
-            break
+            return [round(float(weight), 3) for weight in found]
         held &= ~wrong
-    rounded = [round(float(weight), 3) for weight in found]
-    weights = dict(zip(FEATURES, rounded[1:], strict=True))
-    return FeatureVerifier(constant=rounded[0], weights=weights, embedder=embedder)
 
 
 def crossed(
-    sets: Mapping[str, Sequence[Pair]], at: Vectors, embedder: str
+    sets: Mapping[str, Sequence[Pair]], fitted: Callable[[Given], Verifier], at: Vectors
 ) -> dict[str, list[float]]:
     """The score of every pair by a verifier that has not seen its part; −inf where refused."""
     scores: dict[str, list[float]] = {name: [0.0] * len(all_of) for name, all_of in sets.items()}
     for fold in range(FOLDS):
-        given = [
-            (pair, WEIGHTS[name])
-            for name, all_of in sets.items()
-            for pair in all_of
-            if seen(pair.part, FOLDS) != fold
-        ]
-        verifier = fit_verifier(given, at, embedder)
+        verifier = fitted(
+            [
+                (pair, WEIGHTS[name])
+                for name, all_of in sets.items()
+                for pair in all_of
+                if seen(pair.part, FOLDS) != fold
+            ]
+        )
         for name, all_of in sets.items():
             for number, score in enumerate(scored(verifier, all_of, at)):
                 if seen(all_of[number].part, FOLDS) == fold:
@@ -104,31 +145,47 @@ def crossed(
     return scores
 
 
-def scored(verifier: FeatureVerifier, all_of: Sequence[Pair], at: Vectors) -> list[float]:
+def scored(verifier: Verifier, all_of: Sequence[Pair], at: Vectors) -> list[float]:
     """A verifier's score of each pair; −inf where it refuses."""
-    said = (verifier.verify(one.one, Candidate("", one.other, _near(one, at))) for one in all_of)
+    said = (
+        verifier.verify(
+            one.one, Candidate("", one.other, _near(one, at), aligned=aligned(one.one, one.other))
+        )
+        for one in all_of
+    )
     return [-math.inf if one.refused else one.score for one in said]
 
 
 def fit_standing(
-    verifier: FeatureVerifier,
+    verifier: Verifier,
     streams: Sequence[Sequence[Request]],
     sets: Sequence[Sequence[Pair]],
     at: Vectors,
+    aligner: Align | None,
+    *,
     seed: int,
 ) -> dict[str, float]:
-    """The weights of `KNOWN` that say best which candidates are right."""
+    """The weights of `KNOWN` that say best which candidates are right.
+
+    Args:
+        verifier: What scores the candidates.
+        streams: Of each, the part that may be learnt from.
+        sets: Pairs, each a request with one candidate.
+        at: The texts' vectors.
+        aligner: What aligns two texts, where the verifier asks for it.
+        seed: Of the order, and of what is stored.
+    """
     rows: list[tuple[float, ...]] = []
     right: list[float] = []
     counts: list[float] = []
     for requests in streams:
-        found = _gathered(verifier, requests, at, seed)
+        found = _gathered(verifier, requests, at, aligner, seed)
         _taken(found, rows, right, counts)
     alone = [
         [(row, same)]
         for all_of in sets
         for pair in all_of
-        for row, same in _ranked(verifier, pair.one, [(pair.other, "", pair.same)], at)
+        for row, same in _ranked(verifier, pair.one, [(pair.other, "", pair.same)], at, aligner)
     ]
     _taken(alone, rows, right, counts)
     weights = fit(
@@ -156,7 +213,11 @@ def _taken(
 
 
 def _gathered(
-    verifier: FeatureVerifier, requests: Sequence[Request], at: Vectors, seed: int
+    verifier: Verifier,
+    requests: Sequence[Request],
+    at: Vectors,
+    aligner: Align | None,
+    seed: int,
 ) -> list[Judged]:
     """For each request, what is known of its neighbours, and which are right."""
     chosen = random.Random(seed)
@@ -174,7 +235,7 @@ def _gathered(
         candidates = [
             (text, stored[text].group, stored[text].group == request.group) for text in nearest
         ]
-        judged = _ranked(verifier, request.text, candidates, at)
+        judged = _ranked(verifier, request.text, candidates, at, aligner)
         if judged:
             found.append(judged)
         if chosen.random() < STORED:
@@ -184,17 +245,27 @@ def _gathered(
 
 
 def _ranked(
-    verifier: FeatureVerifier, asked: str, stored: Sequence[tuple[str, str, bool]], at: Vectors
+    verifier: Verifier,
+    asked: str,
+    stored: Sequence[tuple[str, str, bool]],
+    at: Vectors,
+    aligner: Align | None,
 ) -> Judged:
     ranked = [
         Candidate(text, text, float(at[asked] @ at[text]), group) for text, group, _ in stored
     ]
     found = []
-    for candidate, standing, (_, _, same) in zip(ranked, standings(ranked), stored, strict=True):
+    stood = list(zip(ranked, standings(ranked), stored, strict=True))
+    for candidate, standing, (_, _, same) in stood[: None if aligner is None else LOOKED_AT]:
         said = verifier.verify(asked, candidate)
-        if not said.refused and candidate.similarity >= FLOOR:
-            clear = guard(asked, candidate.focus) is None
-            found.append((known(said.score, standing, clear=clear), same))
+        if said.refused or candidate.similarity < FLOOR:
+            continue
+        clear = guard(asked, candidate.focus) is None
+        if aligner is not None and alignable(asked, candidate.focus):
+            log_odds = aligner(asked, candidate.focus)
+            said = verifier.verify(asked, replace(candidate, aligned=log_odds))
+            clear = clear and log_odds >= 0
+        found.append((known(said.score, standing, clear=clear), same))
     return found
 
 
@@ -212,6 +283,24 @@ def accepted(scores: Sequence[float], all_of: Sequence[Pair], bar: float) -> dic
     return said
 
 
+def _frontier(
+    sets: Mapping[str, Sequence[Pair]], fitted: Callable[[Given], Verifier], at: Vectors
+) -> dict[str, dict[str, dict[str, float]]]:
+    """What is accepted at several bars, by cross-validation; printed as well."""
+    scores = crossed(sets, fitted, at)
+    found = {
+        f"{bar:g}": {name: accepted(scores[name], sets[name], bar) for name in PAIRS}
+        for bar in (-1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0)
+    }
+    for bar, said in found.items():
+        typer.echo(f"{bar:>5}  {said}")
+    return found
+
+
+def _told(verifier: FeatureVerifier) -> dict[str, Any]:
+    return {"constant": verifier.constant, "weights": dict(verifier.weights)}
+
+
 def main(
     out: Annotated[Path, typer.Option(help="Where the record goes.")] = HOME,
     seed: Annotated[int, typer.Option(help="Of the order of the streams.")] = 7,
@@ -223,21 +312,27 @@ def main(
     texts = {text for all_of in sets.values() for pair in all_of for text in (pair.one, pair.other)}
     texts |= {request.text for requests in streams for request in requests}
     at = vectors(texts, embedder)
-    scores = crossed(sets, at, embedder.revision)
-    frontier = {
-        f"{bar:g}": {name: accepted(scores[name], sets[name], bar) for name in PAIRS}
-        for bar in (-1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0)
-    }
-    for bar, said in frontier.items():
-        typer.echo(f"{bar:>5}  {said}")
     given = [(pair, WEIGHTS[name]) for name, all_of in sets.items() for pair in all_of]
-    verifier = fit_verifier(given, at, embedder.revision)
-    standing = fit_standing(verifier, streams, list(sets.values()), at, seed)
+    alone = list(sets.values())
+    plain = fit_verifier(given, at, embedder.revision)
+    with_tokens = fit_aligned(given, at, embedder.revision)
+    frontiers = {
+        "without": _frontier(sets, lambda some: fit_verifier(some, at, embedder.revision), at),
+        "aligned": _frontier(sets, lambda some: fit_aligned(some, at, embedder.revision), at),
+    }
     record: dict[str, Any] = {
         "embedder": embedder.revision,
-        "constant": verifier.constant,
-        "weights": dict(verifier.weights),
-        "standing": standing,
+        **_told(plain),
+        "standing": fit_standing(plain, streams, alone, at, None, seed=seed),
+        "aligned": {
+            "aligner": with_tokens.aligner,
+            **_told(with_tokens.features),
+            "misaligned": with_tokens.weight,
+            "other_scripts": _told(with_tokens.plain),
+            "standing": fit_standing(
+                with_tokens, streams, alone, at, unseen_first(Alignments(embedder)), seed=seed
+            ),
+        },
         "made": {
             "by": "python -m evals.fit_verifier",
             "on": datetime.now(UTC).date().isoformat(),
@@ -248,7 +343,7 @@ def main(
                 name: len(requests) for name, requests in zip(STREAMS, streams, strict=True)
             },
             "of_the_streams": "the groups whose CRC-32 is even",
-            "accepted_by_cross_validation": frontier,
+            "accepted_by_cross_validation": frontiers,
         },
     }
     out.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")

@@ -84,11 +84,13 @@ class Measured:
     Args:
         figures: What is shown, with targets.
         details: Everything measured, for the JSON.
+        beside: Who was measured side by side, and what each came to: a column's text by its name.
         skipped: Why nothing was measured, where something that is needed is missing; else empty.
     """
 
     figures: Sequence[Figure] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
+    beside: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     skipped: str = ""
 
 

@@ -69,5 +69,16 @@ def run(
         if found.skipped:
             table.add_row(name, f"skipped: {found.skipped}")
         table.add_section()
+        if found.beside:
+            out.print(_beside(name, found.beside))
     out.print(table)
     return results
+
+
+def _beside(title: str, found: Mapping[str, Mapping[str, str]]) -> Table:
+    """A row for each that was measured, all with the columns of the first."""
+    columns = list(next(iter(found.values())))
+    table = Table(title, *columns, title=f"{title}, side by side")
+    for name, said in found.items():
+        table.add_row(name, *(said[column] for column in columns))
+    return table

@@ -62,6 +62,7 @@ from stemma.stats import NodeStats, Stats
 from stemma.stores.protocol import Store
 from stemma.telling import Change, Teller
 from stemma.tokens import TokenCount, count_tokens
+from stemma.worlds import World
 
 __all__ = [
     "NODES",
@@ -139,6 +140,7 @@ __all__ = [
     "UnkeyableValue",
     "UsageError",
     "VectorCodec",
+    "World",
     "candidates",
     "canonical",
     "content_digest",

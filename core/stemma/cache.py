@@ -7,8 +7,8 @@ import itertools
 import secrets
 import warnings
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -59,6 +59,7 @@ from stemma.reporting import Reported, report
 from stemma.stats import Stats, summed
 from stemma.stores.protocol import Judgement, Store
 from stemma.taking_back import take_back
+from stemma.worlds import World
 
 __all__ = ["Cache", "open"]
 
@@ -243,6 +244,36 @@ class Cache:
     def _in_mode(self, mode: context.Mode) -> AbstractContextManager[Context]:
         said = dataclasses.replace(context.current(self._number), mode=mode)
         return context.entered(self._number, said)
+
+    def world(self, world: World | str = "") -> AbstractContextManager[World]:
+        """Act in a private world until the block ends: what is written there, nobody else reads.
+
+        For runs that each start from the same beginning. Writes of tools take nothing back here:
+        the versions of what they concern move on, and are part of the key of what is read (see
+        `stemma.worlds`). All else that is kept here, as answers and hops, is kept under the version
+        of the whole world. Tasks, and threads with a copied context, act in it as well. What is
+        built on more than one world is not stored.
+
+        Args:
+            world: What it is at its beginning: worlds that begin alike say the same. Or one that
+                was begun before, to go on in it, as from another thread.
+
+        Raises:
+            UsageError: The argument is neither.
+        """
+        here = world if isinstance(world, World) else World(world)
+        return self._in_world(here)
+
+    @contextmanager
+    def _in_world(self, world: World) -> Iterator[World]:
+        said = dataclasses.replace(context.current(self._number), world=world)
+        with context.entered(self._number, said):
+            yield world
+
+    @property
+    def current_world(self) -> World | None:
+        """The private world in which calls are made here, if it is one."""
+        return context.current(self._number).world
 
     def context(self, frame: Frame | None) -> tuple[str, Context]:
         """Whose call it is: the run's own tenant, else `using`'s, else the default.

@@ -21,6 +21,7 @@ from stemma.scope import Labels
 
 if TYPE_CHECKING:
     from stemma.lineage.frames import Frame
+    from stemma.worlds import World
 
 __all__ = ["Context", "Mode", "apart", "current", "entered", "going_on", "said"]
 
@@ -38,7 +39,7 @@ _LABELS = frozenset(f.name for f in dataclasses.fields(Labels))
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Context:
-    """What `using`, `bypass` and `refresh` have said so far.
+    """What `using`, `bypass`, `refresh` and `world` have said so far.
 
     `within` is the frame that was current when the tenant was said. `surroundings` is one text for
     the permissions and the factors: all of a context that is part
@@ -52,6 +53,7 @@ class Context:
     factors: Mapping[str, Any] = field(default_factory=dict)
     mode: Mode = "normal"
     within: Frame | None = field(default=None, repr=False)
+    world: World | None = None
     surroundings: str = field(default="", init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -92,7 +94,12 @@ class Context:
         )
 
     def gone_on(self, before: Context) -> Context:
-        """This context, in the name of one that was said before, unless it names a tenant."""
+        """This context, in the name of one that was said before, unless it names a tenant.
+
+        And in its world, unless this one has its own.
+        """
+        if self.world is None and before.world is not None:
+            return dataclasses.replace(self, world=before.world).gone_on(before)
         if self.tenant is not None:
             return self
         return dataclasses.replace(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from stemma.aligning import Aligning
 from stemma.effects import Steps
 from stemma.entry import Entry
 from stemma.hearing import Pair
@@ -26,6 +27,7 @@ class Deciding:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
+        self._aligning = Aligning(parts)
 
     def decide(self, query: Query, near: Sequence[tuple[Entry, float]]) -> Steps[Decision]:
         """What may be served of some entries, or why nothing may.
@@ -33,17 +35,29 @@ class Deciding:
         Args:
             query: The question.
             near: Entries that may be served by themselves, with their similarities to it.
+
+        Raises:
+            UsageError: The policy asks for what this embedder's tokens cannot tell.
         """
-        scope, asked = query.scope, str(query.request.focus)
+        asked = str(query.request.focus)
         candidates = [
             Candidate(one.id, str(one.focus), similarity, one.answer) for one, similarity in near
         ]
+        decision = yield from self._decided(query, asked, candidates)
+        while decision.look:
+            candidates = yield from self._aligning.aligned(asked, candidates, decision.look)
+            decision = yield from self._decided(query, asked, candidates)
+        if query.policy is not None:
+            return decision
+        return (yield from self._judged(query, near, decision))
+
+    def _decided(
+        self, query: Query, asked: str, candidates: Sequence[Candidate]
+    ) -> Steps[Decision]:
+        scope = query.scope
         if query.policy is not None:
             return query.policy.decide(asked, candidates)
-        decision = yield from self._parts.policies.decide(
-            scope.tenant, scope.node, asked, candidates
-        )
-        return (yield from self._judged(query, near, decision))
+        return (yield from self._parts.policies.decide(scope.tenant, scope.node, asked, candidates))
 
     def _judged(
         self, query: Query, near: Sequence[tuple[Entry, float]], decision: Decision

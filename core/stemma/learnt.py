@@ -108,8 +108,9 @@ class Policies:
         if self._learning is None:
             return self._recipe.decide(asked, candidates)
         live = yield from self._of(tenant, node)
-        live.decided += 1
-        return live.policy.decide(asked, candidates)
+        decision = live.policy.decide(asked, candidates)
+        live.decided += not decision.look
+        return decision
 
     def learn(self, tenant: str, node: str, judgement: Judgement) -> Steps[None]:
         """Tell the policy of a tenant and node, and have it written.

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from stemma.clock import Clock
-from stemma.embedders.protocol import Embedder
+from stemma.embedders.protocol import Embedder, TokenEmbedder
 from stemma.errors import EmbedderError, MissingDependency, StoreUnavailable, UsageError
 from stemma.indexes.protocol import Index
 from stemma.judges.band import GreyBand
@@ -156,6 +156,9 @@ def policy_of(given: Policy | str | Path, max_error: float, embedder: Embedder |
     if given == "verified":
         from stemma.policies.verified import VerifiedPolicy  # noqa: PLC0415 - reads its weights
 
+        tokens: Any = embedder
+        if isinstance(tokens, TokenEmbedder):
+            return VerifiedPolicy.aligning(max_error, embedder=revision)
         return VerifiedPolicy(max_error, embedder=revision)
     if given == "verified-strict":
         from stemma.policies.strict import StrictPolicy  # noqa: PLC0415 - only what is used

@@ -20,6 +20,7 @@ from stemma.stores.protocol import Put
 from stemma.traffic import Traffic
 from stemma.walk import Walk
 from stemma.walking import Walking
+from stemma.worlds import objection
 
 __all__ = ["Putting"]
 
@@ -104,6 +105,11 @@ class Putting:
     def _encode(self, ticket: Ticket, value: Any) -> Encoded | Stored:
         if ticket.query.mode == "bypass":
             return Stored(refused="bypassed")
+        query = ticket.query
+        frame = query.frame if query.within is None else query.within
+        read = () if frame is None else frame.worldly()
+        if (why := objection(query.moment, read)) is not None:
+            return Stored(refused="not_admitted", detail=why)
         try:
             return ticket.query.codec.encode(value)
         except CodecError as error:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from stemma.lineage.frames import Frame
     from stemma.policies.threshold import Policy
     from stemma.walk import Place
+    from stemma.worlds import Moment
 
 __all__ = ["Query"]
 
@@ -43,6 +44,7 @@ class Query:
         place: Where the agent is that asks; `None` where it is no step of one.
         within: The frame that the value was computed in, where that is not `frame`.
         sources: What the value is read from outside the cache, where that is known beforehand.
+        moment: What of a private world the key tells of, where it is asked in one.
     """
 
     scope: Scope
@@ -61,6 +63,7 @@ class Query:
     place: Place | None = None
     within: Frame | None = None
     sources: tuple[Source, ...] = ()
+    moment: Moment | None = None
 
     def key_in(self, partition: str) -> Key:
         """The request's key in the tenant's partition, or in that of a pool searched as well."""

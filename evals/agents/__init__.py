@@ -1,6 +1,6 @@
-"""Agents: what tool calls a cache can spare, and whether a stale or foreign one is ever served.
+"""Agents: what a cache can spare them, how often that is out of date or foreign, what it costs.
 
-The texts are in the folder that `STEMMA_DATA` names; without, a part is skipped.
+The texts are in the folder that `STEMMA_DATA` names; without, the parts that need them are skipped.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ __all__ = ["PARTS", "measured", "run"]
 PARTS = {
     "airline": "an airline's agents replayed: calls served, against a world that writes change",
     "arguments": "a tool's free text compared by meaning: other calls taken for this one",
+    "chains": "chains of hops over sources that change: answers out of date, against a fixed life",
+    "frames": "one hop's lookup and put; deep traces, threads and tasks that keep their frames",
 }
 """Each module in this package that has a `run(size=, seed=, folder=)`, and what it measures."""
 

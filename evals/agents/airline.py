@@ -1,16 +1,18 @@
 """An airline's agents replayed: how many of their reading calls a cache serves, and how truly.
 
-The worlds: each run begins from the initial world, and what the run before had written is told;
-one world that all runs share; the same, where every read of a run is made again after each of its
-writes; the same, where bookings change what searches find; and two tenants with a world of their
-own each, in turns. Every value, served or not, is compared with what the world gives at that
-moment, and every write must have reached the world.
+The worlds: each run begins from the initial world, which is a private one or, in the other way, one
+that is shared, with what the run before had written told as changed; one world that all runs share;
+the same, where every read of a run is made again after each of its writes; the same, where bookings
+change what searches find; and two tenants with a world of their own each, in turns. Every value,
+served or not, is compared with what the world gives at that moment, and every write must have
+reached the world.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -20,10 +22,14 @@ from evals.agents.world import READS, WRITES, Recorded, Run, World, recorded, ru
 from evals.measuring import Figure, Measured, scaled
 from stemma.tools import ToolCaching, ToolPolicy, ToolRegistry
 
-__all__ = ["Invalidation", "Tally", "declared", "replay", "run"]
+__all__ = ["Invalidation", "Tally", "Worlds", "declared", "replay", "run"]
 
 Invalidation = Literal["resources", "clear", "none"]
 """What a write takes back: what it names, everything, or nothing."""
+
+Worlds = Literal["one", "told", "private"]
+"""One world for all runs; or each run begins from the initial world: in the one world, with what
+had been written told as changed, or in a private one."""
 
 DAY = 24 * 3600.0
 
@@ -107,10 +113,11 @@ class _Replay:
         self.world = world
         self.tally = Tally()
 
-    def one(self, run: Run, *, again: bool) -> None:
+    def one(self, run: Run, *, again: bool, private: bool) -> None:
         """All calls of a run, in one trace."""
         seen: list[Recorded] = []
-        with self.cache.using(tenant=self.world.owner), self.cache.trace():
+        acting = self.cache.world() if private else nullcontext()
+        with self.cache.using(tenant=self.world.owner), acting, self.cache.trace():
             for call in run:
                 if call.name in READS:
                     self.tally.reads += 1
@@ -122,10 +129,11 @@ class _Replay:
                     self.tally.again += 1
                     self._read(repeated)
 
-    def reset(self) -> None:
-        """Begin from the initial world, and say what had been written before."""
+    def reset(self, *, told: bool) -> None:
+        """Begin from the initial world; and say what had been written before, where it is told."""
+        written = self.world.reset()
         with self.cache.using(tenant=self.world.owner):
-            for kind, name in self.world.reset():
+            for kind, name in written if told else ():
                 self.tools.changed(f"{kind}:{{name}}", name=name)
 
     def _read(self, call: Recorded) -> bool:
@@ -147,7 +155,7 @@ def replay(
     all_runs: Sequence[Run],
     invalidation: Invalidation = "resources",
     *,
-    resets: bool = False,
+    worlds: Worlds = "one",
     again: bool = False,
     seats: bool = False,
     tenants: Sequence[str] = ("airline",),
@@ -157,7 +165,7 @@ def replay(
     Args:
         all_runs: The runs, in their order.
         invalidation: What a write takes back.
-        resets: Whether each run begins from the initial world.
+        worlds: Where each run begins.
         again: Whether the reads of a run are made again after each of its writes.
         seats: Whether bookings change what searches find.
         tenants: Each has a world of its own, in which every run is made, in turns.
@@ -169,9 +177,10 @@ def replay(
         ]
         for number, run in enumerate(all_runs):
             for each in replays:
-                if resets:
-                    each.reset()
-                each.one(run if resets else _renamed(run, number), again=again)
+                if worlds != "one":
+                    each.reset(told=worlds == "told")
+                own = _renamed(run, number) if worlds == "one" else run
+                each.one(own, again=again, private=worlds == "private")
     total = Tally()
     for each in replays:
         for name, value in asdict(each.tally).items():
@@ -199,11 +208,21 @@ def run(*, size: float, seed: int, folder: Path) -> Measured:  # noqa: ARG001
     all_runs = runs()
     all_runs = all_runs[: scaled(len(all_runs), size, least=16)]
     found = {
-        "each from the beginning": replay(all_runs, resets=True),
+        "each from the beginning": replay(all_runs, worlds="private"),
+        "each from the beginning, read again after writes": replay(
+            all_runs, worlds="private", again=True
+        ),
+        "each from the beginning, with seats": replay(
+            all_runs, worlds="private", again=True, seats=True
+        ),
+        "each from the beginning, told as changed": replay(all_runs, worlds="told"),
         "one world": replay(all_runs),
         "one world, read again after writes": replay(all_runs, again=True),
         "one world, with seats": replay(all_runs, again=True, seats=True),
         "two tenants in turns": replay(all_runs, again=True, tenants=("one", "other")),
+        "two tenants in turns, each from the beginning": replay(
+            all_runs, worlds="private", again=True, tenants=("one", "other")
+        ),
         "one world, all cleared by each write": replay(all_runs, "clear", again=True),
         "one world, nothing taken back": replay(all_runs, "none", again=True),
     }

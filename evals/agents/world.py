@@ -24,6 +24,7 @@ READS = (
     "search_onestop_flight",
     "list_all_airports",
 )
+SEARCHES = READS[2:]
 WRITES = (
     "book_reservation",
     "cancel_reservation",
@@ -68,13 +69,18 @@ def _calls(steps: Sequence[Mapping[str, Any]]) -> Iterator[Recorded]:
 
 
 def recorded(all_runs: Sequence[Run]) -> dict[str, Any]:
-    """What the tools gave before anything was written in a run, by tool and arguments."""
+    """What the tools gave of the initial world, by tool and arguments.
+
+    That is what they gave before anything was written in a run; and what searches gave, which in
+    the recordings no write has changed.
+    """
     found: dict[str, Any] = {}
     for run in all_runs:
+        written = False
         for call in run:
-            if call.name in WRITES:
-                break
-            if not call.failed:
+            written = written or call.name in WRITES
+            initial = call.name in READS and (call.name in SEARCHES or not written)
+            if initial and not call.failed:
                 found.setdefault(_asked(call.name, call.arguments), json.loads(call.result))
     return found
 

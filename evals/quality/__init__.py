@@ -2,7 +2,8 @@
 
 Each part needs texts from the folder that `STEMMA_DATA` names, and the local embedder; without, it
 is skipped. The weights that come with the package were fitted to half of the groups of each
-stream and to the pairs (see `evals.fit_verifier`): figures on the other half are given beside.
+stream and to the pairs (see `evals.fit_verifier`). Beside stand figures on the other half, and held
+out: by weights that saw nothing of the stream and of what was made of the same texts.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ __all__ = ["PARTS", "measured", "run"]
 PARTS = {
     "zipf": "requests with repeats, rewordings and near misses, by every policy",
     "intents": "two streams of intents: the learning policies' hits, and errors against bounds",
+    "gptcache": "the streams, by GPTCache in an environment of its own and by our policies",
     "pairs": "pairs of questions, by cross-validation, and contrasts that nothing was fitted to",
+    "chinese": "Chinese questions with a multilingual embedder and with MiniLM, guards on",
     "followups": "follow-ups in their own conversation, reworded, and in others",
 }
 """Each module in this package that has a `run(size=, seed=, folder=)`, and what it measures."""

@@ -1,7 +1,7 @@
 """Streams of intents: errors of the learning policies against their bounds, and their hits.
 
-The intent stands in for the answer. The same table with a comparer of which one in twenty
-judgements is wrong.
+The intent stands in for the answer; each `oos` row is a group of its own. The same with a comparer
+of which one in twenty judgements is wrong.
 """
 
 from __future__ import annotations
@@ -11,11 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from evals.measuring import Figure, Measured, scaled
+from evals.quality.side_by_side import beside, still
 from evals.quality.texts import seen, stream
 from evals.quality.vectors import vectors
+from evals.quality.weights import held_out, shipped_weights
 from stemma.embedders import LocalEmbedder
+from stemma.replays.alignments import Alignments
 from stemma.replays.contenders import orders, put, strict, verified
 from stemma.replays.replay import Comparer
+from stemma.replays.tally import Interval
 
 __all__ = ["noisy", "run"]
 
@@ -29,30 +33,43 @@ WORST = 1.4
 
 NOISY = 1.5
 
+Rows = dict[str, dict[str, Interval]]
+
 
 def run(*, size: float, seed: int, folder: Path) -> Measured:  # noqa: ARG001
     """Both streams, in shuffled orders."""
     embedder = LocalEmbedder()
-    told: dict[str, Any] = {}
+    aligned = Alignments(embedder)
+    told: dict[str, Any] = {"weights": shipped_weights()}
     figures: list[Figure] = []
+    shown: Rows = {}
     for name, floors in FLOORS.items():
         requests = stream(name)
         at = vectors((one.text for one in requests), embedder)
         shuffled = orders(requests, scaled(ORDERS, size, least=2) + 1, seed)[1:]
         streams = [order[: scaled(len(order), size)] for order in shuffled]
-        unseen = [[one for one in order if seen(one.group) == 1] for order in streams]
-        told[name] = {}
-        for bound, floor, times in zip(BOUNDS, floors, TIMES_STRICT, strict=True):
-            ours = verified(bound, embedder.revision)
-            found = {
-                "verified": put(ours, streams, at),
-                "noisy": put(ours, streams, at, comparer=lambda order: noisy(NOISE, order)),
-                "unseen": put(ours, unseen, at),
-                "strict": put(strict(bound, embedder.revision), streams, at),
+        half = [[one for one in order if seen(one.group) == 1] for order in streams]
+        unseen = held_out(name, embedder, seed)
+        rows = {who: put(one, streams, at) for who, one in still().items()}
+        for bound in BOUNDS:
+            ours = verified(bound, embedder.revision, aligned=aligned)
+            plain = verified(bound, embedder.revision)
+            others = verified(bound, embedder.revision, unseen)
+            rows |= {
+                f"verified-strict {bound:.0%}": put(strict(bound, embedder.revision), streams, at),
+                f"verified {bound:.0%}": put(ours, streams, at),
+                f"verified {bound:.0%}, no token vectors": put(plain, streams, at),
+                f"verified {bound:.0%}, noisy": put(
+                    ours, streams, at, comparer=lambda order: noisy(NOISE, order)
+                ),
+                f"verified {bound:.0%}, other half of the groups": put(ours, half, at),
+                f"verified {bound:.0%}, held out": put(others, streams, at),
             }
-            told[name][f"{bound:g}"] = found
-            figures += _figures(f"{name} at {bound:.0%}", found, bound, floor, times)
-    return Measured(figures=figures, details=told)
+        told[name] = {**rows, "held out": unseen["made"]}
+        shown |= {f"{name}: {who}": rates for who, rates in rows.items()}
+        for bound, floor, times in zip(BOUNDS, floors, TIMES_STRICT, strict=True):
+            figures += _figures(name, rows, bound, floor, times)
+    return Measured(figures=figures, details=told, beside=beside(shown))
 
 
 def noisy(share: float, seed: int) -> Comparer:
@@ -61,37 +78,38 @@ def noisy(share: float, seed: int) -> Comparer:
     return lambda one, other: (one == other) is not (chosen.random() < share)
 
 
-def _figures(
-    what: str, found: dict[str, Any], bound: float, floor: float, times: float
-) -> list[Figure]:
-    error, hits = found["verified"]["error_decided"], found["verified"]["hits"]["mean"]
-    published = found["strict"]["hits"]["mean"]
+def _figures(name: str, rows: Rows, bound: float, floor: float, times: float) -> list[Figure]:
+    what = f"{name} at {bound:.0%}"
+    ours, published, noise, half, unseen = (
+        rows[one]
+        for one in (
+            f"verified {bound:.0%}",
+            f"verified-strict {bound:.0%}",
+            f"verified {bound:.0%}, noisy",
+            f"verified {bound:.0%}, other half of the groups",
+            f"verified {bound:.0%}, held out",
+        )
+    )
+    hits, by_strict = ours["hits"]["mean"], published["hits"]["mean"]
+    error = ours["error_decided"]
     return [
         Figure(what=f"{what}: hits", value=hits, unit="", at_least=floor),
-        Figure(what="… times verified-strict", value=hits / published, unit="×", at_least=times)
-        if published
-        else Figure(what="… verified-strict: hits", value=published, unit=""),
+        Figure(what="… times verified-strict", value=hits / by_strict, unit="×", at_least=times)
+        if by_strict
+        else Figure(what="… verified-strict: hits", value=by_strict, unit=""),
         Figure(
             what="… error, upper end of its interval", value=error["high"], unit="", at_most=bound
         ),
         Figure(what="… error, worst order", value=error["worst"], unit="", at_most=WORST * bound),
-        Figure(what="… error of a hit", value=found["verified"]["error_a_hit"]["mean"], unit=""),
-        Figure(
-            what="… noisy comparer: error",
-            value=found["noisy"]["error_decided"]["mean"],
-            unit="",
-            at_most=NOISY * bound,
-        ),
-        Figure(what="… noisy comparer: hits", value=found["noisy"]["hits"]["mean"], unit=""),
-        Figure(
-            what="… groups never fitted to: hits",
-            value=found["unseen"]["hits"]["mean"],
-            unit="",
-        ),
-        Figure(
-            what="… groups never fitted to: error",
-            value=found["unseen"]["error_decided"]["mean"],
-            unit="",
-            at_most=bound,
-        ),
+        Figure(what="… error of a hit", value=ours["error_a_hit"]["mean"], unit=""),
+        _error("… noisy comparer: error", noise, NOISY * bound),
+        Figure(what="… noisy comparer: hits", value=noise["hits"]["mean"], unit=""),
+        Figure(what="… other half of the groups: hits", value=half["hits"]["mean"], unit=""),
+        _error("… other half of the groups: error", half, bound),
+        Figure(what="… held out: hits", value=unseen["hits"]["mean"], unit=""),
+        _error("… held out: error", unseen, bound),
     ]
+
+
+def _error(what: str, rates: dict[str, Interval], bound: float) -> Figure:
+    return Figure(what=what, value=rates["error_decided"]["mean"], unit="", at_most=bound)

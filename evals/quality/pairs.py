@@ -1,24 +1,29 @@
 """Pairs of questions at one setting: by cross-validation, and contrasts that nothing was fitted to.
 
 A pair counts as accepted where it is near enough, nothing certain speaks against it, and a verifier
-that was fitted without its tool or source reaches `BAR`. The similarity is MiniLM's.
+that was fitted without its tool or source reaches `BAR`. The similarity is MiniLM's. Once with what
+token vectors say (by nets that were trained without that tool or source), once without.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from evals.fit_verifier import crossed, scored
+from evals.fit_verifier import Given, crossed, fit_aligned, fit_verifier, scored
 from evals.measuring import Figure, Measured, scaled
 from evals.quality.texts import PAIRS, Pair, contrasts, pairs
 from evals.quality.vectors import vectors
+from evals.quality.weights import shipped_weights
 from stemma.embedders import LocalEmbedder
-from stemma.policies.verifier import FeatureVerifier, shipped
+from stemma.entry import Vector
+from stemma.policies.aligned import AlignedVerifier
+from stemma.policies.verifier import FeatureVerifier, Verifier, shipped
 
-__all__ = ["run", "share"]
+__all__ = ["part", "run", "share"]
 
 BAR = 0.0
 """The one setting: as likely as not, among pairs of which many are near misses."""
@@ -41,12 +46,36 @@ _Z = 1.96
 def run(*, size: float, seed: int, folder: Path) -> Measured:  # noqa: ARG001
     """All sets, at `BAR`, and the shares at other bars beside."""
     embedder = LocalEmbedder()
-    sets = {name: _part(pairs(name), size) for name in PAIRS}
+    sets = {name: part(pairs(name), size) for name in PAIRS}
     ours = contrasts()
     texts = [text for all_of in (*sets.values(), ours) for pair in all_of for text in _both(pair)]
     at = vectors(texts, embedder)
-    scores = crossed(sets, at, embedder.revision)
-    sets["contrasts"], scores["contrasts"] = ours, scored(FeatureVerifier.read(shipped()), ours, at)
+    record, revision = shipped(), embedder.revision
+    fits: dict[str, tuple[Callable[[Given], Verifier], Verifier]] = {
+        "aligned": (lambda one: fit_aligned(one, at, revision), AlignedVerifier.read(record)),
+        "without": (lambda one: fit_verifier(one, at, revision), FeatureVerifier.read(record)),
+    }
+    told: dict[str, Any] = {
+        "weights": "each pair's are fitted to the parts of tools and sources it is not of; those "
+        "of the contrasts come with the package and saw none of them",
+        "shipped": shipped_weights(),
+    }
+    figures: list[Figure] = []
+    for how, (fitted, verifier) in fits.items():
+        scores = {**crossed(sets, fitted, at), "contrasts": scored(verifier, ours, at)}
+        told[how], found = _told({**sets, "contrasts": ours}, scores, at, targets=how == "aligned")
+        figures += [replace(one, what=f"{how}: {one.what}") for one in found]
+    return Measured(figures=figures, details=told)
+
+
+def _told(
+    sets: Mapping[str, Sequence[Pair]],
+    scores: Mapping[str, Sequence[float]],
+    at: Mapping[str, Vector],
+    *,
+    targets: bool,
+) -> tuple[dict[str, Any], list[Figure]]:
+    """The shares of each set at all bars, and as figures those at `BAR`."""
     told: dict[str, Any] = {}
     figures = []
     for name, all_of in sets.items():
@@ -62,7 +91,7 @@ def run(*, size: float, seed: int, folder: Path) -> Measured:  # noqa: ARG001
                 continue
             what = f"{name}, {'same' if same else 'another'}"
             told[what] = {f"{bar:g}": share(of_kind, bar) for bar in BARS}
-            least, most = TARGETS.get((name, same), (None, None))
+            least, most = TARGETS.get((name, same), (None, None)) if targets else (None, None)
             accepted = told[what][f"{BAR:g}"]
             figures.append(
                 Figure(
@@ -74,7 +103,7 @@ def run(*, size: float, seed: int, folder: Path) -> Measured:  # noqa: ARG001
                     at_most=most,
                 )
             )
-    return Measured(figures=figures, details=told)
+    return told, figures
 
 
 def share(scores: Sequence[float], bar: float) -> dict[str, float]:
@@ -87,9 +116,9 @@ def share(scores: Sequence[float], bar: float) -> dict[str, float]:
     return {"share": reached, "low": middle - half, "high": middle + half}
 
 
-def _part(all_of: list[Pair], size: float) -> list[Pair]:
-    """Every n-th, so that all kinds remain."""
-    return all_of[:: max(1, len(all_of) // scaled(len(all_of), size, least=50))]
+def part(all_of: list[Pair], size: float) -> list[Pair]:
+    """Every n-th, so that all kinds remain; n is odd, since they come in twos."""
+    return all_of[:: max(1, len(all_of) // scaled(len(all_of), size, least=50)) | 1]
 
 
 def _both(pair: Pair) -> tuple[str, str]:

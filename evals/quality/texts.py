@@ -16,7 +16,17 @@ from pathlib import Path
 from evals.rag.texts import rows
 from stemma.replays.log import Request
 
-__all__ = ["PAIRS", "STREAMS", "Pair", "contrasts", "pairs", "seen", "stream"]
+__all__ = [
+    "PAIRS",
+    "STREAMS",
+    "Pair",
+    "asked_in_turn",
+    "contrasts",
+    "graded",
+    "pairs",
+    "seen",
+    "stream",
+]
 
 STREAMS = ("zipf", "banking77", "clinc150")
 PAIRS = ("hard_negatives en", "hard_negatives zh", "tool_args", "gptcache", "own")
@@ -69,7 +79,7 @@ def stream(name: str, *, pooled: bool = True) -> list[Request]:
 
 
 def pairs(name: str) -> list[Pair]:
-    """The pairs of one set of `PAIRS`."""
+    """The pairs of one set of `PAIRS`, or of `faq_zh`."""
     if name == "own":
         return [
             Pair(one=row["a"], other=row["b"], same=same, part=row["a"])
@@ -77,7 +87,7 @@ def pairs(name: str) -> list[Pair]:
             for row in _lines(_TESTS / f"{file}.jsonl")
         ]
     folder, _, language = name.partition(" ")
-    folder = folder if language else f"pairs_{folder}"
+    folder = folder if language or folder == "faq_zh" else f"pairs_{folder}"
     return [
         Pair(
             one=row["a"],
@@ -91,12 +101,44 @@ def pairs(name: str) -> list[Pair]:
     ]
 
 
+def asked_in_turn(name: str) -> list[Request]:
+    """A set of pairs as a stream: what is stored, then what is asked; each text once.
+
+    Args:
+        name: `faq_zh`: its utterances, by intent; else a set of `PAIRS`, in which a text that has
+            the same answer as the one stored is of its group, and any other of its own.
+    """
+    if name == "faq_zh":
+        return [
+            Request(text=row["text"], group=row["intent"])
+            for row in rows("faq_zh", "utterances.jsonl")
+        ]
+    groups: dict[str, str] = {}
+    for pair in pairs(name):
+        group = groups.setdefault(pair.one, pair.one)
+        groups.setdefault(pair.other, group if pair.same else pair.other)
+    return [Request(text=text, group=group) for text, group in groups.items()]
+
+
 def contrasts() -> list[Pair]:
     """Real contrast questions of our own writing, which nothing was fitted to."""
     return [
         Pair(one=row["a"], other=row["b"], same=False, part=row["a"], kind=row["lang"])
         for row in _lines(Path(__file__).with_name("contrasts.jsonl"))
     ]
+
+
+def graded() -> list[Pair]:
+    """Sentences that people found to say the same, or not (STS): what lies between is left out."""
+    return [
+        Pair(one=row["a"], other=row["b"], same=row["score"] >= ALIKE, part=row["a"], kind="graded")
+        for row in rows("sts_benchmark", "pairs.jsonl")
+        if not UNLIKE < row["score"] < ALIKE
+    ]
+
+
+UNLIKE, ALIKE = 3.2, 4.4
+"""Of 5: up to the first, two sentences say something else; from the second on, the same."""
 
 
 def _lines(file: Path) -> Sequence[dict[str, str]]:

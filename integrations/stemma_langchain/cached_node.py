@@ -13,6 +13,7 @@ from stemma import Asked, Cache, Cost, Frame, Hit, Served, Ticket, UsageError
 from stemma.nodes.hop import hop
 from stemma_langchain.fingerprint import describe
 from stemma_langchain.graph_codec import GraphCodec
+from stemma_langchain.injected import configured
 from stemma_langchain.node_keys import InputWalk
 from stemma_langchain.node_results import inner_parts, refused_part
 from stemma_langchain.replies import mark, refused_output
@@ -22,9 +23,6 @@ __all__ = ["cached_node"]
 
 _UNSEEN = frozenset({"previous", "store"})
 """What LangGraph may inject and no key can hold."""
-
-_OF_THE_RUN = ("__", "checkpoint_", "thread_id", "langgraph_")
-"""How the names of those configurable values begin that only tell one run from another."""
 
 
 def cached_node(
@@ -213,10 +211,7 @@ def _injected(given: Mapping[str, Any]) -> dict[str, Any]:
     counted: dict[str, Any] = {}
     config = given.get("config")
     if isinstance(config, Mapping):
-        values = config.get("configurable", {})
-        counted["configurable"] = {
-            name: value for name, value in values.items() if not name.startswith(_OF_THE_RUN)
-        }
+        counted["configurable"] = configured(config)
     if "runtime" in given:
         counted["context"] = getattr(given["runtime"], "context", None)
     return counted

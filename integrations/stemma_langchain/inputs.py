@@ -140,7 +140,7 @@ def _last_turn(
         return Question(None, [kind, list(messages)], None)
     turns = Turns(prompt, cleaning)
     read = turns.read(None, conversation=conversation)
-    said = None if read.focus is None else str(turns.last)
+    said = None if read.focus is None else str(turns.said)
     return Question(read.focus, [kind, read.exact], said, read.before, turns.left_out)
 
 

@@ -17,7 +17,7 @@ from langchain_core.messages import BaseMessage, RemoveMessage
 from xxhash import xxh3_128_hexdigest
 
 from stemma import Frame, UnkeyableValue, canonical, digest, forking, frames
-from stemma.context import said
+from stemma.context import Context, said
 from stemma.policies.admission import finish_reason
 from stemma_langchain.codec import NOTE
 from stemma_langchain.describing import Walk
@@ -119,9 +119,13 @@ def node_key(*args: Any, **kwargs: Any) -> str:
 
 def _whose(frame: Frame | None) -> Any:
     """Whose run it is, as far as it is said: the caches' own defaults are known to them alone."""
-    every = ([one.tenant, one.pool, one.surroundings] for one in said().values())
+    every = ([one.tenant, one.pool, one.surroundings, *_version(one)] for one in said().values())
     telling = [canonical(one) for one in every if one != [None, None, ""]]
     return [frame.tenant if frame is not None else None, sorted(telling)]
+
+
+def _version(said: Context) -> list[str]:
+    return [] if said.world is None else [said.world.moment().version]
 
 
 def _note(frame: Frame, key: str, problem: str, ids: set[str]) -> None:

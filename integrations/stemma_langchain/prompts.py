@@ -39,6 +39,8 @@ Besides them: ids of content blocks, and the tool call ids, which are numbered i
 """
 
 _SPOKEN = frozenset({"HumanMessage", "HumanMessageChunk", "AIMessage", "AIMessageChunk"})
+_USERS = frozenset({"HumanMessage", "HumanMessageChunk"})
+_RESULTS = frozenset({"ToolMessage", "ToolMessageChunk"})
 _SYSTEM = frozenset({"SystemMessage", "SystemMessageChunk"})
 _ROLES = ("system", "developer")
 
@@ -79,10 +81,21 @@ class Turns:
         cleaning: What does not shape the reply, and is left out as well.
 
     Other fields: `whole` is the prompt as it is keyed exactly; `last` is the content of the last
-    turn, as it came.
+    turn, and `said` that of the turn that is answered, as they came.
     """
 
-    __slots__ = ("_cleaning", "_kinds", "_messages", "_text", "_texts", "last", "left_out", "whole")
+    __slots__ = (
+        "_cleaning",
+        "_kinds",
+        "_messages",
+        "_place",
+        "_text",
+        "_texts",
+        "last",
+        "left_out",
+        "said",
+        "whole",
+    )
 
     def __init__(self, prompt: str, cleaning: Cleaning | None = None) -> None:
         items = _items(prompt)
@@ -94,6 +107,10 @@ class Turns:
         if messages is not None:
             self.last = messages[-1].get("content") if messages else None
             self._texts = tuple(text for text in map(_text_of, messages) if text)
+        self._place = self._answered()
+        self.said: Any = self.last
+        if messages is not None and self._place is not None:
+            self.said = messages[self._place]["content"]
         self._cleaning = cleaning
         sweep = Sweep(cleaning)
         self._text = sweep.text(prompt) if items is None else prompt
@@ -123,13 +140,13 @@ class Turns:
         messages = self._messages
         if messages is None:
             return self._of_text(asked, sources)
-        said = self._last_said()
-        focus: str | None = None
+        place, focus = self._place, None
         before: tuple[str, ...] = ()
-        if said is not None:
-            start, focus, end = split(said, asked, sources, str(self.last))
+        if place is not None:
+            said = messages[place]["content"]
+            start, focus, end = split(said, asked, sources, str(self.said))
             if focus is not None:
-                messages[-1]["content"] = {"$focus": [start, end]}
+                messages[place]["content"] = {"$focus": [start, end]}
                 before = tuple(self._taken_out()) if conversation else ()
         return Prompt(b"m" + _encoded([self._kinds, messages]), focus, self._texts, before)
 
@@ -140,19 +157,25 @@ class Turns:
         return Prompt(exact, focus, self._texts)
 
     def _taken_out(self) -> Iterator[str]:
-        """The texts of the turns before the last, taken out of the messages."""
-        for kind, message in zip(self._kinds[:-1], self._messages or (), strict=False):
+        """The texts of the turns before the one that is answered, taken out of the messages."""
+        for kind, message in zip(self._kinds[: self._place], self._messages or (), strict=False):
             content = message.get("content")
             if kind in _SPOKEN and type(content) is str and not message.get("tool_calls"):
                 message["content"] = {"$turn": 0}
                 yield content
 
-    def _last_said(self) -> str | None:
-        """The text of the last message, if it is a user's and is text alone."""
-        if not self._messages or self._kinds[-1] not in ("HumanMessage", "HumanMessageChunk"):
+    def _answered(self) -> int | None:
+        """The place of the turn that is answered: a user's last, if it is text alone.
+
+        After it, there may be the model's calls of tools and what these gave: all of it exact.
+        """
+        messages = self._messages if self._messages is not None else []
+        place = len(messages) - 1
+        while place >= 0 and _is_of_tools(self._kinds[place], messages[place]):
+            place -= 1
+        if place < 0 or self._kinds[place] not in _USERS:
             return None
-        said = self._messages[-1].get("content")
-        return said if type(said) is str else None
+        return place if type(messages[place].get("content")) is str else None
 
 
 def written(messages: Sequence[BaseMessage]) -> str | None:
@@ -194,10 +217,11 @@ def plain_prompt(prompt: str) -> bytes | None:
 def read_prompt(prompt: str, question: str | None, sources: Iterable[str] = ()) -> Prompt:
     """Take a prompt apart.
 
-    The focus is the run's question where it occurs exactly once in the last user turn; all else in
-    the prompt, the retrieved chunks among it, must then be equal. Otherwise the focus is the whole
-    last user turn, unless it holds the text of a retrieved chunk: by meaning, a chunk would drown
-    the question. The turns of user and model before it must mean the same (`Prompt.before`).
+    The focus is the run's question where it occurs exactly once in the last user turn, after which
+    nothing may stand but calls of tools and what they gave; all else in the prompt, these and the
+    retrieved chunks among it, must then be equal. Otherwise the focus is the whole last user turn,
+    unless it holds the text of a retrieved chunk: by meaning, a chunk would drown the question. The
+    turns of user and model before it must mean the same (`Prompt.before`).
 
     Args:
         prompt: The string LangChain hands to its cache.
@@ -216,6 +240,10 @@ def _items(prompt: str) -> list[dict[str, Any]] | None:
         return _cleaned(found) if all(_is_message(item) for item in found) else None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
+
+
+def _is_of_tools(kind: str, message: dict[str, Any]) -> bool:
+    return kind in _RESULTS or bool(kind in _SPOKEN - _USERS and message.get("tool_calls"))
 
 
 def _is_message(item: Any) -> bool:

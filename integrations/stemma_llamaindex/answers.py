@@ -27,12 +27,12 @@ from stemma import (
 )
 from stemma.describing import Described
 from stemma_llamaindex.codec import CODEC, NOTE, codec_with
-from stemma_llamaindex.describing import describe_whole, indexes_in
+from stemma_llamaindex.describing import describe_whole
 from stemma_llamaindex.events import tell_hit
 from stemma_llamaindex.replies import replies
-from stemma_llamaindex.sources import nodes_as_sources
+from stemma_llamaindex.sources import note_read
 
-__all__ = ["Answering", "Call", "given"]
+__all__ = ["Answer", "Answering", "Call", "given", "is_empty"]
 
 CHANGED = (
     "the engine changed while it ran. If something in it counts or collects, say what it is with "
@@ -139,8 +139,7 @@ class Answering:
         """Why an answer must not be stored; `None` if it may be: then its nodes are sources."""
         if not isinstance(answer, Answer):
             return "this is not an answer that is whole"
-        said = answer.response
-        if said is None or (isinstance(said, str) and said.strip() in ("", "Empty Response")):
+        if is_empty(answer):
             return "the answer is empty"
         if isinstance(answer, AgentChatResponse) and any(one.is_error for one in answer.sources):
             return "a tool has failed"
@@ -151,19 +150,8 @@ class Answering:
                 self._warned = True
                 warnings.warn(f"an answer was not stored: {reason}", RuntimeWarning, stacklevel=2)
         if reason is None and call.frame is not None:
-            self._note(call, call.frame, answer)
+            note_read(self._inner, answer.source_nodes, call.frame, call.began)
         return reason
-
-    def _note(self, call: Call, frame: Frame, answer: Answer) -> None:
-        """Note the nodes that an answer names, where no retriever was seen to give them.
-
-        And the indexes that were searched by retrievers that nobody wrapped: no entry tells what
-        was looked for, so whatever comes into one of them may concern the answer.
-        """
-        if not any(read.kind == "source" for read in frame.visible()):
-            frame.read_sources(nodes_as_sources(answer.source_nodes), call.began)
-        for index in indexes_in(self._inner):
-            frame.read_unstored(index, call.began)
 
     def refuses_stream(self, call: Call, answer: Answer) -> bool:
         """Whether a streamed answer, now whole, must not be stored; tells why."""
@@ -177,6 +165,12 @@ class Answering:
         spent = 0 if call.frame is None else call.frame.spent.tokens - call.tokens
         seconds = self._cache.engine.parts.clock.monotonic() - ticket.started
         return Cost(tokens=max(0, spent), seconds=seconds)
+
+
+def is_empty(answer: Answer) -> bool:
+    """Whether an answer says nothing, or that nothing was found."""
+    said = answer.response
+    return said is None or (isinstance(said, str) and said.strip() in ("", "Empty Response"))
 
 
 def given(hit: Hit) -> Any:

@@ -54,7 +54,7 @@ from stemma import Form, JsonCodec, storable
 from stemma_llamaindex.logprobs import sure_of
 from stemma_llamaindex.usage import USAGE, Reply, usage_of
 
-__all__ = ["CODEC", "NOTE", "codec_with", "node_text"]
+__all__ = ["CODEC", "FORMS", "NOTE", "codec_with", "node_text", "output_form"]
 
 NOTE = "stemma"
 """Where the note of a hit is: in a reply's `additional_kwargs`, a response's or node's metadata."""
@@ -220,7 +220,7 @@ def _dump_tool_output(output: ToolOutput) -> dict[str, Any]:
     return {
         "tool_name": output.tool_name,
         "blocks": output.blocks,
-        "raw_input": storable(output.raw_input),
+        "raw_input": storable(output.raw_input, without=NOTE),
         "is_error": output.is_error,
         **kept,
     }
@@ -353,22 +353,27 @@ FORMS: tuple[Form, ...] = (
     _model(RelatedNodeInfo),
     _model(NodeWithScore, text=lambda found: node_text(found.node)),
 )
+"""The forms of LlamaIndex's own types."""
 
 CODEC = JsonCodec("llamaindex/1", FORMS)
 """How every LlamaIndex face writes its values."""
 
 
-def codec_with(output: type[BaseModel]) -> JsonCodec:
-    """The codec for answers that hold objects of the application's own class.
+def output_form(output: type[BaseModel]) -> Form:
+    """The form of objects of the application's own class.
 
     Args:
         output: The class. What is stored is its fields; they are validated by the class again.
     """
-    own = Form(
+    return Form(
         tag="li.Output",
         kind=output,
         dump=lambda value: value.model_dump(mode="json"),
         load=output.model_validate,
         text=lambda value: value.model_dump_json(),
     )
-    return JsonCodec(CODEC.name, (*FORMS, own))
+
+
+def codec_with(output: type[BaseModel]) -> JsonCodec:
+    """The codec for answers that hold objects of the application's own class."""
+    return JsonCodec(CODEC.name, (*FORMS, output_form(output)))

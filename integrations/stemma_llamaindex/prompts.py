@@ -47,7 +47,9 @@ def read_messages(
 
     The focus is the run's question where it occurs exactly once in the last turn, if that is a
     user's; else that whole turn (see `stemma.policies.focus`). What user and model said before must
-    mean the same; everything else must be equal.
+    mean the same; everything else must be equal. Where the run's question was asked before, and
+    the last turn is something else, all must be equal: then it is what a tool gave to an agent
+    that works with texts alone.
 
     Args:
         messages: The messages.
@@ -64,8 +66,8 @@ def read_messages(
     texts = tuple(text for one in messages if (text := one.content))
     whole = _whole(turns)
     start, focus, end = "", None, ""
-    if turns and turns[-1]["role"] == MessageRole.USER.value and type(turns[-1]["said"]) is str:
-        asked = question if question is None else Sweep(cleaning).text(question)
+    asked = question if question is None else Sweep(cleaning).text(question)
+    if turns and _is_asked(turns[-1], turns[:-1], asked):
         start, focus, end = split(turns[-1]["said"], asked, sources, messages[-1].content)
     before: tuple[str, ...] = ()
     if focus is not None:
@@ -80,6 +82,19 @@ def read_messages(
         left_out=sweep.left_out,
     )
     return Prompt(request=request, texts=texts)
+
+
+def _is_asked(last: dict[str, Any], before: Sequence[dict[str, Any]], asked: str | None) -> bool:
+    """Whether the last turn is what a user asks."""
+    if not _is_users_text(last):
+        return False
+    if asked is None or asked.strip() in ("", last["said"].strip()):
+        return True
+    return not any(_is_users_text(turn) and asked in turn["said"] for turn in before)
+
+
+def _is_users_text(turn: dict[str, Any]) -> bool:
+    return turn["role"] == MessageRole.USER.value and type(turn["said"]) is str
 
 
 def read_text(

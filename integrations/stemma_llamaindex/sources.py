@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from llama_index.core.schema import BaseNode, NodeRelationship, NodeWithScore, RelatedNodeInfo
 
-from stemma import Source, content_digest
+from stemma import Frame, Source, content_digest
 from stemma_llamaindex.codec import node_text
+from stemma_llamaindex.describing import indexes_in
 
-__all__ = ["document_id", "nodes_as_sources"]
+__all__ = ["document_id", "nodes_as_sources", "note_read"]
 
 
 def document_id(node: BaseNode) -> str:
@@ -45,3 +47,24 @@ def nodes_as_sources(
         )
         found.append((source, text))
     return found
+
+
+def note_read(
+    thing: Any, nodes: Iterable[NodeWithScore], frame: Frame, read_at: Mapping[int, int]
+) -> None:
+    """Note in a frame what an engine, or a tool that is made of one, has read.
+
+    Its nodes, where no retriever was seen to give them; and the indexes that were searched by
+    retrievers that nobody wrapped: no entry tells what was looked for, so whatever comes into one
+    of them may concern the answer.
+
+    Args:
+        thing: The engine or tool.
+        nodes: The nodes that its answer names.
+        frame: The frame.
+        read_at: The sequence numbers known before anything was read.
+    """
+    if not any(read.kind == "source" for read in frame.visible()):
+        frame.read_sources(nodes_as_sources(nodes), read_at)
+    for index in indexes_in(thing):
+        frame.read_unstored(index, read_at)

@@ -143,14 +143,15 @@ def test_caches_on_one_store_add_up_and_overwrite_nothing(tmp_path):
     with opened(path, clock) as one, opened(path, clock) as other:
         assert (serves(one), serves(other)) == (0, 0)
         taught(one, 300)
-        taught(other, 30)
+        own = taught(other, 30, right=False).count(False)
         one.engine.parts.journal.flush()
         other.engine.parts.journal.flush()
-        assert len(_record(other)["judged"]) == 30
+        assert len(_record(other)["judged"]) == own > 20
         clock.advance(learnt.AGAIN)
-        taught(other, 1)
+        while taught(other, 1, right=False)[0]:
+            pass  # until one is audited
         other.engine.parts.journal.flush()
-        assert len(_record(other)["judged"]) == 31 + len(_record(one)["judged"])
+        assert len(_record(other)["judged"]) == own + 1 + len(_record(one)["judged"])
         clock.advance(learnt.AGAIN)
         while len(_record(one)["judged"]) < len(_record(other)["judged"]):
             taught(one, 1, start=7)

@@ -100,6 +100,25 @@ def test_a_new_source_bounds_the_life_as_the_prior_says(exactly, do):
     assert two.expires < one.expires
 
 
+def test_a_step_lives_as_long_whether_the_steps_before_it_were_served_or_computed(exactly, do):
+    def run():
+        found = []
+        with exactly.trace():
+            for number in range(3):
+                with exactly.hop(f"hop {number}") as frame:
+                    source = Source(document="d", chunk=f"d#{number}", content="a", index="docs")
+                    frame.read_sources([(source, "a")], frames.marks())
+                    found.append(ask(exactly, do, "step", Scripted(), life=10 * DAY))
+        return found
+
+    computed = [one.stored.entry for one in run()]
+    exactly.clear(entry=computed[2].id)
+    *served, again = run()
+    assert all(one.outcome.hit for one in served)
+    rates = [one.walk.aging.change_rate for one in (*computed, again.stored.entry)]
+    assert rates == pytest.approx([Prior().changes / Prior().seconds] * 4)
+
+
 def test_a_source_that_changes_shortens_and_one_that_stays_lengthens(exactly, do, clock):
     def life(name, contents):
         for number, content in enumerate(contents):

@@ -4,6 +4,7 @@ import copy
 import json
 import re
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from langchain_core.language_models import BaseChatModel
@@ -127,5 +128,33 @@ def scripted():
 
     def make(kind="streaming", *replies, **fields):
         return KINDS[kind](replies=replies, **fields)
+
+    return make
+
+
+@pytest.fixture
+def acting():
+    """A reply that calls tools, round by round, and then says what came of it.
+
+    Each round is the calls of one reply: `{"id": "1"}` by the names of the tools, or a list of
+    pairs where one is called twice. The ids of the calls are new each time.
+    """
+
+    def make(*rounds):
+        def reply(messages):
+            turns = [m.type for m in messages]
+            since = messages[len(turns) - turns[::-1].index("human") :]
+            done = sum(m.type == "ai" for m in since)
+            if done == len(rounds):
+                said = ", ".join(m.text for m in since if m.type == "tool")
+                return AIMessage(f"It says: {said}")
+            named = rounds[done].items() if isinstance(rounds[done], dict) else rounds[done]
+            calls = [
+                {"name": name, "args": args, "id": f"call-{uuid4()}", "type": "tool_call"}
+                for name, args in named
+            ]
+            return AIMessage("", tool_calls=calls)
+
+        return reply
 
     return make

@@ -57,6 +57,26 @@ def test_what_is_no_users_turn_of_text_alone_has_no_focus(last):
     assert read_prompt(prompt(last), QUESTION).focus is None
 
 
+def test_after_the_question_there_may_be_calls_of_tools_and_what_they_gave():
+    def read(question=QUESTION, text="", args="it", given="seen", after=()):
+        call = {"name": "look", "args": {"at": args}, "id": "c1", "type": "tool_call"}
+        called = AIMessage(text, tool_calls=[call])
+        turns = [HumanMessage("Hello."), AIMessage("Yes?"), HumanMessage(question), called]
+        return read_prompt(prompt(*turns, ToolMessage(given, tool_call_id="c1"), *after), None)
+
+    one = read()
+    assert (one.focus, one.before) == (QUESTION, ("Hello.", "Yes?"))
+    assert read("Another?").exact == one.exact
+    assert read("Another?").focus == "Another?"
+    for other in (read(text="I look."), read(args="that"), read(given="gone")):
+        assert other.focus == QUESTION
+        assert other.exact != one.exact
+    assert read(after=[AIMessage("It is there.")]).focus is None
+    assert read(after=[SystemMessage("Be brief.")]).focus is None
+    image = HumanMessage([{"type": "image_url", "image_url": {"url": "x"}}])
+    assert read(after=[image]).focus is None
+
+
 @settings(max_examples=100, deadline=None)
 @given(before=texts, question=texts, after=texts, other=texts)
 def test_focus_and_rest_together_are_the_prompt(before, question, after, other):

@@ -49,6 +49,8 @@ SUBMODULES = {
     "stemma.policies.confidence",
     "stemma.policies.focus",
     "stemma.rerankers",
+    "stemma.tools",
+    "stemma.tools.binding",
 }
 """The modules of the core besides `stemma` itself from which integrations may import."""
 

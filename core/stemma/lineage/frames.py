@@ -25,6 +25,7 @@ from stemma.entry import Cost, Edge, Known, Lineage, Source, SourceEdge, arrival
 from stemma.errors import HopLimit
 from stemma.lineage.chains import Chain
 from stemma.lineage.paths import START, Path, Step, joined
+from stemma.worlds import Moment
 
 __all__ = [
     "Frame",
@@ -150,8 +151,9 @@ class Frame:
     Other fields: `focus` is the run's question, where it has one; `path` is where the hops so far
     have led; `steps` are what was matched or computed in this frame; `reached` is the number of
     the last hop that ended in it; `depth` is how many hops it lies in; `taken` are the hits by
-    meaning in it that may be wrong; `spent` is what model calls in it have cost; `began` are the
-    sequence numbers known when it was opened.
+    meaning in it that may be wrong; `moments` are those of private worlds that were read in it;
+    `spent` is what model calls in it have cost; `began` are the sequence numbers known when it was
+    opened.
     """
 
     __slots__ = (
@@ -171,6 +173,7 @@ class Frame:
         "intent",
         "lane",
         "limit",
+        "moments",
         "name",
         "of_run",
         "parent",
@@ -212,6 +215,7 @@ class Frame:
         self.reached: int = 0 if parent is None else parent.reached
         self.steps: list[Step] = []
         self.taken: set[str] = set()
+        self.moments: set[Moment] = set()
         self.chain = (
             chain if chain is not None else self._chain(beside=of_run and batch is not None)
         )
@@ -303,6 +307,7 @@ class Frame:
         for item in list(self.reads):
             self.parent.read(item if self.batch is None else _of_batch(item, self.batch))
         self.parent.taken |= self.taken
+        self.parent.moments |= self.moments
         if self.chain is not self.parent.chain:
             self.parent.chain.absorb(self.chain)
         if not self.alone:
@@ -344,6 +349,13 @@ class Frame:
                 if not _apart(item.batch, child.batch):
                     yield item
             child, above = above, above.parent
+
+    def worldly(self) -> Iterator[Moment]:
+        """What of private worlds becomes a part of a put made here."""
+        frame: Frame | None = self
+        while frame is not None:
+            yield from tuple(frame.moments)
+            frame = None if frame.alone else frame.parent
 
     def source_texts(self) -> Iterator[str]:
         """The texts of the documents among what is visible."""

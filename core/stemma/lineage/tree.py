@@ -62,7 +62,8 @@ def family_tree(store: Store, id: str) -> FamilyTree | None:
 def _described(id: str, entry: Entry | None) -> dict[str, str]:
     if entry is None:
         return {"label": f"(gone) {id[:12]}", "kind": "gone"}
-    hop = f" hop {entry.hop}" if entry.hop > 1 else ""
+    named = "" if entry.node == "hop" else " hop"
+    hop = f"{named} {entry.hop}" if entry.hop > 1 else ""
     return {"label": f"{entry.node}{hop} {id[:12]} of {entry.tenant}", "kind": entry.node}
 
 

@@ -29,10 +29,14 @@ from stemma.request import Key, Request, whole_key
 from stemma.scope import Node, Scope
 from stemma.search import Search
 from stemma.walk import Place
+from stemma.worlds import Moment
 
 __all__ = ["JSON", "Asked", "KnownScope", "NodeCache", "Surroundings"]
 
 JSON = JsonCodec()
+
+WORLD = "(world)"
+"""The factor that a private world's version is: no keyword of `using` is written like this."""
 
 SCOPES = 1_024
 """How many scopes with a `scope_key` are remembered."""
@@ -62,6 +66,7 @@ class Asked:
         place: Where the agent is that asks; `None` where it is no step of one.
         sources: What the value is read from outside the cache, where that is known beforehand:
             read, as far as recalls go, when the question is asked.
+        moment: What of a private world it depends on; `None`: where it is asked in one, all of it.
     """
 
     scope: Mapping[str, Any]
@@ -76,6 +81,7 @@ class Asked:
     policy: Policy | None = None
     place: Place | None = None
     sources: tuple[Source, ...] = ()
+    moment: Moment | None = None
 
 
 class KnownScope(NamedTuple):
@@ -210,11 +216,12 @@ class NodeCache(Generic[Q, P]):
         current = frame if frame is not None else frames.current()
         tenant, context = self._surroundings.context(current)
         known = KnownScope(asked.scope, asked.scope_key, asked.request.meaning)
-        scope = self._scope(known, tenant, context, asked.pool)
+        moment = self._moment(context, current, asked.moment)
+        scope = self._scope(known, tenant, context, asked.pool, moment)
         alone = asked.place is not None and asked.place.alone
         pools: tuple[tuple[Scope, Key], ...] = ()
         if context.pool is not None and context.pool != asked.pool:
-            pool = self._scope(known, tenant, context, context.pool)
+            pool = self._scope(known, tenant, context, context.pool, moment)
             pools = ((pool, asked.request.key(pool)),)
         return Query(
             scope=scope,
@@ -232,14 +239,34 @@ class NodeCache(Generic[Q, P]):
             policy=asked.policy,
             place=asked.place,
             sources=asked.sources,
+            moment=moment,
         )
 
-    def _scope(self, asked: KnownScope, tenant: str, context: Context, pool: str | None) -> Scope:
+    def _moment(
+        self, context: Context, frame: Frame | None, asked: Moment | None = None
+    ) -> Moment | None:
+        """What of a private world the key has to tell of, noted in the frame as something read."""
+        if context.world is None or not self._traced:
+            return None
+        moment = context.world.moment() if asked is None else asked
+        if frame is not None:
+            frame.moments.add(moment)
+        return moment
+
+    def _scope(
+        self,
+        asked: KnownScope,
+        tenant: str,
+        context: Context,
+        pool: str | None,
+        moment: Moment | None,
+    ) -> Scope:
+        version = None if moment is None else moment.version
         embedder = self._engine.parts.embedder
         revision = embedder.revision if asked.meaning and embedder is not None else ""
         known: Hashable = None
         if asked.key is not None:
-            known = (asked.key, tenant, pool, revision, context.surroundings)
+            known = (asked.key, tenant, pool, revision, context.surroundings, version)
             scope = self._scopes.get(known)
             if scope is not None:
                 return scope
@@ -249,7 +276,7 @@ class NodeCache(Generic[Q, P]):
             pool=pool,
             embedder=revision,
             permissions=context.permissions,
-            factors=context.factors,
+            factors=context.factors if version is None else {**context.factors, WORLD: version},
             **asked.fields,
         )
         if known is not None:
@@ -316,7 +343,8 @@ class NodeCache(Generic[Q, P]):
         tenant, context = self._surroundings.context(frame)
         if context.mode != "normal":
             return None
-        scope = self._scope(known, tenant, context, None)
+        moment = self._moment(context, frame)
+        scope = self._scope(known, tenant, context, None, moment)
         return self._engine.at_once(whole_key(scope.partition, whole), scope, codec, frame)
 
     def look_all(self, asked: Sequence[Asked]) -> list[Hit | Miss]:

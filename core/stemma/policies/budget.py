@@ -1,9 +1,12 @@
 """How low the bar may be for the share of wrong hits to stay under a bound, and how much to audit.
 
-The requests that reach the semantic decision are counted, and some are judged. Each judged one
-stands for `weight` requests. Of a bar on the score, the wrong hits above it are then estimated by
-the weights of the wrong judgements above it; to that come the largest weight that a single
-judgement can have, as if the next one were wrong, and one deviation of the estimate.
+The requests that reach the semantic decision are counted, and some are judged. How many hits above
+a bar were wrong follows in two steps. What the scores make one expect: each judged request stands
+for `weight` requests, as doubtful as its score says. And how far the scores are to be believed: as
+many as were found wrong among the judged above the bar, over as many as had been expected there.
+The weights have no part in the second step, since what a judgement says of a score does not depend
+on why it was judged. Where the wrong ones, each counted as many times as it stands for, are more
+than that, they count: what the scores have seen so far is then not what they meet now.
 """
 
 from __future__ import annotations
@@ -14,48 +17,69 @@ import numpy as np
 
 from stemma.policies.logistic import Floats
 
-__all__ = ["audit_share", "lowest_bar"]
+__all__ = ["SUREST", "audit_share", "doubts", "lowest_bar"]
 
-_OF_BUDGET = 0.25
-"""What the weight of one audit may take of the budget, while few requests were seen."""
+SUREST = 0.005
+"""No hit is taken to be less doubtful: below, scores say nothing that judgements could confirm."""
+
+_MOST = 0.25
+"""The greatest share that is audited, unless more is asked for."""
+
+_BELIEVED = 1.0
+"""So many wrong ones are taken to be found, and expected, before any: the scores are right."""
+
+_UNTOLD = 2.0
+"""So many wrong hits the budget must hold beside: those made before a judgement tells of them."""
+
+_FARTHEST = 30.0
+_DEVIATIONS = 1.0
+"""By how many the number of those found wrong is taken to be too low."""
 
 
-def audit_share(bound: float, requests: int, *, least: float, most: float) -> float:
-    """Which share of the would-be hits is computed afresh to be judged.
+def doubts(scores: Floats) -> Floats:
+    """How likely candidates of these log-odds are wrong, `SUREST` to 1."""
+    return np.maximum(SUREST, 1.0 / (1.0 + np.exp(np.clip(scores, -_FARTHEST, _FARTHEST))))
 
-    Many at first: a judgement that stands for more requests than the budget has room for allows no
-    hit at all.
+
+def audit_share(score: float, bound: float, *, usual: float) -> float:
+    """Which share of the hits of a score is computed afresh to be judged, above 0.
+
+    It grows with the square root of the doubt: so a given number of audits says most.
 
     Args:
+        score: The log-odds that they are right.
         bound: The allowed share of wrong hits among the requests, above 0.
-        requests: How many there were so far.
-        least: The share in the long run, above 0.
-        most: The share at the beginning, at least `least` and at most 1.
+        usual: The share where they are as doubtful as the bound, above 0 and at most 1.
     """
-    return max(least, min(most, 1.0 / (_OF_BUDGET * bound * (requests + 1))))
+    doubt = max(SUREST, 1.0 / (1.0 + math.exp(max(-_FARTHEST, min(_FARTHEST, score)))))
+    return min(max(_MOST, usual), usual * math.sqrt(doubt / bound))
 
 
 def lowest_bar(
-    scores: Floats, weights: Floats, wrong: Floats, *, requests: int, bound: float, heaviest: float
+    scores: Floats, doubt: Floats, weights: Floats, wrong: Floats, *, requests: int, bound: float
 ) -> float:
-    """The lowest bar on the score that keeps wrong hits under the bound; infinite if none does.
+    """The lowest bar that keeps wrong hits under the bound, as do all higher ones.
+
+    Infinite if none does.
 
     Args:
         scores: Of the judged requests, shape (n,).
+        doubt: How likely each was wrong by what is known, shape (n,).
         weights: How many requests each stands for, shape (n,).
         wrong: 1 where the hit would have been wrong, else 0, shape (n,).
         requests: How many requests there were, judged or not.
         bound: The allowed share of wrong hits among them, 0 to 1.
-        heaviest: The largest weight of the next judgement.
     """
-    order = np.argsort(-scores, kind="stable")
-    lost = weights[order] * wrong[order]
-    spent = np.cumsum(lost) + heaviest + np.sqrt(np.cumsum(weights[order] * lost))
-    within = spent <= bound * (requests + 1)
-    if not len(scores) or not within[0]:
+    if not len(scores):
         return math.inf
-    ranked = scores[order]
-    if within.all():
+    order = np.argsort(-scores, kind="stable")
+    ranked, weights, wrong, doubt = (one[order] for one in (scores, weights, wrong, doubt))
+    found, expected = _BELIEVED + np.cumsum(wrong), _BELIEVED + np.cumsum(doubt)
+    spent = _UNTOLD + (found + _DEVIATIONS * np.sqrt(found)) / expected * np.cumsum(weights * doubt)
+    counted = np.cumsum(weights * wrong)
+    among = np.append(ranked[1:] == ranked[:-1], False)  # a bar is over or under all of a score
+    over = (np.maximum(spent, counted) > bound * (requests + 1)) & ~among
+    if not over.any():
         return float(ranked[-1])
-    # What scores as high as the first that is too much is not above the bar.
-    return float(np.nextafter(ranked[int(np.argmin(within))], math.inf))
+    first = float(ranked[int(np.argmax(over))])
+    return math.inf if first == ranked[0] else float(np.nextafter(first, math.inf))

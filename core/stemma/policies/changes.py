@@ -46,13 +46,15 @@ def check_number(
 class Prior:
     """What is believed of a source's change rate before it was watched: Gamma(changes, seconds).
 
+    Rates of sources lie decades apart, so little is believed: what is seen soon counts for more.
+
     Args:
         changes: The shape: as if that many changes had been seen …
         seconds: … in that much time.
     """
 
-    changes: float = 1.0
-    seconds: float = 30 * DAY
+    changes: float = 0.1
+    seconds: float = 3 * DAY
 
     def __post_init__(self) -> None:
         check_number("changes", self.changes, low=0.0, open_low=True)

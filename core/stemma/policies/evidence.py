@@ -12,7 +12,8 @@ import numpy as np
 
 from stemma import forking
 from stemma.errors import UsageError
-from stemma.policies.budget import audit_share, lowest_bar
+from stemma.policies.budget import audit_share, doubts, lowest_bar
+from stemma.policies.drift import Drift
 from stemma.policies.learning import Judgement
 from stemma.policies.logistic import Floats, fit
 from stemma.policies.shares import at_least
@@ -30,9 +31,11 @@ _REBAR = 25
 """After so many the bar is set again; at once where one above it was wrong."""
 
 _RIDGE = 5.0
-_MOST_AUDITS = 0.25
 _DOUBTFUL = 0.1
 """The warm start ends once so many are wrong that twice the bound makes that rarer than this."""
+
+_LEAST = 0.0
+"""Log-odds: no budget pays for a hit that is as likely to be wrong as right."""
 
 _SERVED = 1e6
 
@@ -47,7 +50,7 @@ class Evidence:
     Args:
         prior: The weights of `KNOWN` before anything was judged.
         bound: The allowed share of wrong hits among the requests.
-        audits: The share of would-be hits that is audited in the long run.
+        audits: The share of would-be hits that is audited where they are as doubtful as the bound.
         warm: Whether what is near and clear of guards is served until judgements contradict.
 
     Raises:
@@ -64,22 +67,17 @@ class Evidence:
         self._lock = forking.Lock()
         self._judged = np.empty((64, len(KNOWN) + 3))
         self._number = self._requests = self._since = 0
+        self._whole = True  # nothing that was judged is forgotten
         self._weights, self._bar = self._prior, math.inf
         self._doubts = (0, 0)
+        self._drift = Drift(bound) if bound else None
 
     def __len__(self) -> int:
         return self._number
 
-    def audits(self, row: Sequence[float] | None = None) -> float:
-        """The share of would-be hits that is to be computed afresh just now, 0 to 1.
-
-        Args:
-            row: What is known of the candidate; what is clear is audited as in the long run.
-        """
-        if row is not None and self._warm and row[_CLEAR]:
-            return self._audits
-        most = max(self._audits, _MOST_AUDITS)
-        return audit_share(self._bound, self._requests, least=self._audits, most=most)
+    def audits(self, score: float) -> float:
+        """The share of would-be hits of this score that is to be computed afresh, above 0."""
+        return audit_share(score, self._bound, usual=self._audits)
 
     def count(self) -> int:
         """One more request has reached the decision; gives how many have."""
@@ -135,7 +133,9 @@ class Evidence:
                 self._keep((*row, one.trial.weight, float(wrong), float(self._requests)))
                 if self._warm and row[_CLEAR]:
                     self._doubt(wrong=wrong)
-                alarm = alarm or (wrong and self.score(row) >= self._bar)
+                if self.score(row) >= self._bar:
+                    alarm = alarm or wrong
+                    self._watch(wrong=wrong)
             if self._since // _REFIT > before // _REFIT:
                 self._fit()
             if alarm or self._since // _REBAR > before // _REBAR:
@@ -146,6 +146,7 @@ class Evidence:
         with self._lock:
             return {
                 "requests": self._requests,
+                "whole": self._whole,
                 "warm": self._warm,
                 "doubts": list(self._doubts),
                 "weights": dict(zip(KNOWN, self._weights, strict=True)),
@@ -162,6 +163,7 @@ class Evidence:
             judged = np.array(record["judged"], dtype=np.float64)
             weights = tuple(float(record["weights"][name]) for name in KNOWN)
             requests, warm = int(record["requests"]), bool(record["warm"])
+            whole = bool(record["whole"])
             sure, wrong = map(int, record["doubts"])
         except (KeyError, TypeError, ValueError) as error:
             raise UsageError("this is no state of a policy that learns") from error
@@ -173,12 +175,13 @@ class Evidence:
                 self._judged = judged
             self._weights, self._requests = weights, requests
             self._warm, self._doubts = self._warm and warm, (sure, wrong)
+            self._whole = whole
             self._set_bar()
 
     def _keep(self, row: tuple[float, ...]) -> None:
         if self._number == 2 * WINDOW:
             self._judged[:WINDOW] = self._judged[WINDOW:]
-            self._number = WINDOW
+            self._number, self._whole = WINDOW, False
         elif self._number == len(self._judged):
             self._judged = np.concatenate((self._judged, np.empty_like(self._judged)))
         self._judged[self._number] = row
@@ -190,6 +193,15 @@ class Evidence:
         self._doubts = (self._doubts[0] + 1, self._doubts[1] + wrong)
         if at_least(self._doubts[1], self._doubts[0], 2 * self._bound) < _DOUBTFUL:
             self._warm = False
+
+    def _watch(self, *, wrong: bool) -> None:
+        """Once hits have turned, what was learnt before is of other traffic: it is forgotten."""
+        turned = None if self._drift is None else self._drift.note(self._since, wrong=wrong)
+        if turned is not None:
+            kept = min(self._since - turned + 1, self._number)
+            self._judged[:kept] = self._judged[self._number - kept : self._number]
+            self._number, self._whole = kept, False
+            self._weights, self._bar, self._warm = self._prior, math.inf, False
 
     def _fit(self) -> None:
         judged = self._judged[: self._number]
@@ -204,21 +216,20 @@ class Evidence:
 
     def _set_bar(self) -> None:
         judged = self._judged[: self._number]
-        if not len(judged):
-            self._bar = math.inf
-            return
-        before = int(judged[0, _AT]) if self._since > self._number else 0
+        before = 0 if self._whole else int(judged[0, _AT])
         scores: Floats = judged[:, : len(KNOWN)] @ np.array(self._weights)
+        doubt = doubts(scores)
         if self._warm:  # what is served whatever the bar has its part of the budget first
             scores[judged[:, _CLEAR] > 0] = _SERVED
-        self._bar = lowest_bar(
+        bar = lowest_bar(
             scores,
+            doubt,
             judged[:, _WEIGHT],
             judged[:, _WRONG],
             requests=self._requests - before,
             bound=self._bound,
-            heaviest=1.0 / self.audits(),
         )
+        self._bar = max(bar, _LEAST)
 
 
 def _weight(name: str, value: object) -> float:

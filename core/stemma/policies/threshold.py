@@ -38,12 +38,15 @@ class Candidate:
         similarity: Cosine similarity to what is asked now, −1 to 1.
         answer: What its answer is known by: two candidates with an equal one gave the same answer.
             Empty where that is not known.
+        aligned: The log-odds that the tokens of both texts say the same; `None` where they were not
+            looked at. See `Decision.look`.
     """
 
     id: str
     focus: str = field(repr=False)
     similarity: float
     answer: str = field(default="", repr=False)
+    aligned: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,8 @@ class Decision:
         trial: What a fresh answer to this question will tell the policy of, where it learns.
         grey: What could be served if a judge said that it may: no guard's certain objection stands,
             but it is not likely enough to be right. It is the candidate of `trial`.
+        look: Where it is not empty, nothing is decided yet: the ids of candidates without `aligned`
+            on which it depends. The policy is asked again, with theirs filled in.
     """
 
     accepted: tuple[Accepted, ...] = ()
@@ -89,6 +94,7 @@ class Decision:
     detail: str = ""
     trial: Trial | None = field(default=None, repr=False)
     grey: Accepted | None = None
+    look: tuple[str, ...] = ()
 
 
 @runtime_checkable
@@ -111,7 +117,7 @@ class Policy(Protocol):
         ...
 
     def decide(self, asked: str, candidates: Sequence[Candidate]) -> Decision:
-        """What may be served of these candidates, given in any order.
+        """What may be served of these candidates, given in any order; or what must be looked at.
 
         One that learns gives the same decision for the same question until it has learnt more, save
         that it audits some.

@@ -9,11 +9,12 @@ from functools import partial
 from typing import Any
 
 from stemma.errors import UsageError
+from stemma.policies.aligned import AlignedVerifier, Aligns
 from stemma.policies.evidence import Evidence
 from stemma.policies.guards import guard, guarded
 from stemma.policies.learning import Judgement, Trial, must_agree
 from stemma.policies.shares import drawn, error_bound, share
-from stemma.policies.standing import NEAR, Standing, known, standings
+from stemma.policies.standing import LOWEST, NEAR, Standing, known, standings
 from stemma.policies.threshold import Accepted, Candidate, Decision, nearest_first
 from stemma.policies.verifier import FeatureVerifier, Verified, Verifier, shipped
 
@@ -53,9 +54,9 @@ class VerifiedPolicy:
         max_error: The share, 0 to 0.5. 0 serves nothing by meaning.
         embedder: The revision of the embedder whose similarities are decided on.
         verifier: What compares the texts; by default the one whose weights come with the package.
-        audits: The share of would-be hits that is computed afresh in the long run, above 0; at
-            first it is higher, see `audit_share` in
-            `stemma.policies.budget`.
+        audits: The share of would-be hits that is computed afresh where they are as doubtful as
+            `max_error` allows on average, above 0; of surer ones fewer are, of others more, see
+            `audit_share` in `stemma.policies.budget`.
         seed: Of the choice of audits, which follows from it, from the two texts and from how many
             requests came before: whoever runs the same again sees the same.
         prior: The weights of what is known of a candidate (`stemma.policies.standing.KNOWN`) before
@@ -100,26 +101,52 @@ class VerifiedPolicy:
             "prior": prior,
         }
 
+    @classmethod
+    def aligning(cls, max_error: float = 0.02, *, embedder: str, **settings: Any) -> VerifiedPolicy:
+        """One that weighs token vectors too, where the weights were made for this embedder.
+
+        Who decides must be able to look at what it asks for: see `Decision.look`.
+
+        Args:
+            max_error: As above.
+            embedder: As above; with another one than the weights', it is a policy as any other.
+            **settings: As above.
+
+        Raises:
+            UsageError: An argument is out of its range.
+        """
+        record = shipped()
+        if embedder == record["embedder"] and "aligned" in record:
+            settings = {
+                "verifier": AlignedVerifier.read(record),
+                "prior": record["aligned"]["standing"],
+                **settings,
+            }
+        return cls(max_error, embedder=embedder, **settings)
+
     def __repr__(self) -> str:
         return f"VerifiedPolicy(max_error={self.max_error:g}, judged={len(self._evidence)})"
 
     def decide(self, asked: str, candidates: Sequence[Candidate]) -> Decision:
         """See `Policy.decide`; the surest first."""
         evidence = self._evidence
-        number = evidence.count()
         ranked = nearest_first(candidates)[: self.depth]
+        stood = self._verified(asked, ranked) if ranked and self.max_error else []
+        look = self._unseen(asked, stood)
+        if look:
+            return Decision(look=look)
+        number = evidence.count()
         if not ranked:
             return Decision(reason="cold")
-        if self.max_error == 0:
+        if not stood:
             return _refused(ranked[0], "below_threshold", "no error is allowed")
-        stood = self._verified(asked, ranked)
         open_ = [one for one in stood if not one.said.refused]
         if not open_:
             return _refused(ranked[0], stood[0].said.refused, "the texts differ there")
         best = open_[0]
         if not evidence.allows(best.known, best.score):
             return self._declined(ranked[0], stood[0], best)
-        audited = evidence.audits(best.known)
+        audited = evidence.audits(best.score)
         if drawn(f"{self._seed} {number} {asked} {best.candidate.focus}") < audited:
             trial = Trial(
                 candidate=best.candidate.id, known=best.known, weight=1.0 / audited, audit=True
@@ -185,9 +212,27 @@ class VerifiedPolicy:
             objection = guard(asked, candidate.focus, candidate.similarity)
             said = said if objection is None else replace(said, refused=objection.reason)
         near = standing.nearness >= NEAR and not said.refused
+        near = near and (candidate.aligned is None or candidate.aligned >= 0)
         clear = near and guard(asked, candidate.focus) is None
         row = known(said.score, standing, clear=clear)
         return _Stood(candidate, said, row, self._evidence.score(row))
+
+    def _unseen(self, asked: str, stood: Sequence[_Stood]) -> tuple[str, ...]:
+        """Candidates whose tokens must be aligned: those served if they align, and the best.
+
+        Of the best its trial is learnt from, whatever becomes of it.
+        """
+        verifier, evidence = self._verifier, self._evidence
+        if not isinstance(verifier, Aligns):
+            return ()
+        open_ = [one for one in stood if not one.said.refused]
+        return tuple(
+            one.candidate.id
+            for one in open_
+            if (one is open_[0] or evidence.allows(one.known, one.score))
+            and one.said.score > LOWEST
+            and verifier.wants(asked, one.candidate)
+        )
 
     def _declined(self, nearest: Candidate, first: _Stood, best: _Stood) -> Decision:
         """A refusal, with the guard's reason where it was the difference that made it."""

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from stemma.entry import Vector
 from stemma.policies.learning import Judgement, Learns
-from stemma.policies.threshold import Candidate, Policy
+from stemma.policies.threshold import Candidate, Decision, Policy
+from stemma.replays.alignments import Alignments
 from stemma.replays.log import Request
 
-__all__ = ["Comparer", "Outcome", "Replayed", "gold", "replay"]
+__all__ = ["Comparer", "Outcome", "Replayed", "after", "gold", "replay"]
 
 Comparer = Callable[[str, str], bool]
 """Whether the answers of two groups are the same."""
@@ -41,12 +42,14 @@ class Replayed:
     Args:
         outcomes: Of each request, in order.
         reusable: Of each request, whether its answer had been given before.
+        reworded: Whether it had been given, but not to this very text.
         entries: How many were stored for meaning.
         microseconds: Of each semantic decision.
     """
 
     outcomes: Sequence[Outcome] = field(repr=False)
     reusable: Sequence[bool] = field(repr=False)
+    reworded: Sequence[bool] = field(repr=False)
     entries: int
     microseconds: Sequence[float] = field(repr=False)
 
@@ -98,12 +101,15 @@ class _Replay:
         at: Mapping[str, Vector],
         policy: Policy | None,
         same: Comparer,
+        *,
         sparse: bool,
+        aligned: Alignments | None,
     ) -> None:
         self.stored = _Stored(size, len(next(iter(at.values()))))
         self.exact: dict[tuple[str, str], str] = {}
         self.taken: list[float] = []
         self._at, self._policy, self._same, self._sparse = at, policy, same, sparse
+        self._aligned = aligned
 
     def ask(self, request: Request) -> Outcome:
         """What becomes of a request."""
@@ -121,9 +127,7 @@ class _Replay:
         """The group of what is served; what was not is judged by the fresh answer, and stored."""
         vector, stored = self._at[request.text], self.stored
         candidates = stored.nearest(vector, policy.depth, policy.floor)
-        began = time.perf_counter()
-        decision = policy.decide(request.text, candidates)
-        self.taken.append((time.perf_counter() - began) * 1e6)
+        decision = self._decide(request.text, candidates, policy)
         if decision.accepted:
             return stored.requests[int(decision.accepted[0].id)].group
         agrees, answer = False, f"{len(self.exact)}"
@@ -137,6 +141,25 @@ class _Replay:
             stored.add(request, vector, answer)
         return None
 
+    def _decide(self, asked: str, candidates: Sequence[Candidate], policy: Policy) -> Decision:
+        """The decision, with the alignments it asks for; the model's runs are not timed."""
+        began = time.perf_counter()
+        decision = policy.decide(asked, candidates)
+        taken = time.perf_counter() - began
+        while decision.look and self._aligned is not None:
+            look = [one for one in candidates if one.id in decision.look]
+            self._aligned.read([asked, *(one.focus for one in look)])
+            began = time.perf_counter()
+            found = {one.id: self._aligned(asked, one.focus) for one in look}
+            candidates = [
+                replace(one, aligned=found[one.id]) if one.id in found else one
+                for one in candidates
+            ]
+            decision = policy.decide(asked, candidates)
+            taken += time.perf_counter() - began
+        self.taken.append(taken * 1e6)
+        return decision
+
 
 def replay(
     requests: Sequence[Request],
@@ -145,6 +168,7 @@ def replay(
     *,
     same: Comparer = gold,
     sparse: bool = False,
+    aligned: Alignments | None = None,
 ) -> Replayed:
     """Put a stream to a policy, starting empty.
 
@@ -155,18 +179,42 @@ def replay(
         same: The comparer.
         sparse: Whether a fresh answer that agrees with its neighbour's is not stored for meaning,
             as published for vCache.
+        aligned: What aligns texts, where the policy asks for it.
     """
-    cache = _Replay(len(requests), at, policy, same, sparse)
-    given: set[str] = set()
-    outcomes: list[Outcome] = []
-    reusable: list[bool] = []
-    for request in requests:
-        reusable.append(request.group in given)
-        given.add(request.group)
-        outcomes.append(cache.ask(request))
+    cache = _Replay(len(requests), at, policy, same, sparse=sparse, aligned=aligned)
+    outcomes = [cache.ask(request) for request in requests]
+    entries = len(cache.exact if policy is None else cache.stored.requests)
+    return after(requests, outcomes, entries=entries, microseconds=cache.taken)
+
+
+def after(
+    requests: Sequence[Request],
+    outcomes: Sequence[Outcome],
+    *,
+    entries: int,
+    microseconds: Sequence[float],
+) -> Replayed:
+    """What became of a stream, beside what could have been reused of it.
+
+    Args:
+        requests: In the order in which they were put.
+        outcomes: Of each.
+        entries: How many were stored for meaning.
+        microseconds: Of each semantic decision.
+    """
+    given: set[tuple[str, str]] = set()
+    asked: set[tuple[str, str, str]] = set()
+    reusable, reworded = [], []
+    for one in requests:
+        answer, text = (one.tenant, one.group), (one.tenant, one.group, one.text)
+        reusable.append(answer in given)
+        reworded.append(answer in given and text not in asked)
+        given.add(answer)
+        asked.add(text)
     return Replayed(
         outcomes=outcomes,
         reusable=reusable,
-        entries=len(cache.exact if policy is None else cache.stored.requests),
-        microseconds=cache.taken,
+        reworded=reworded,
+        entries=entries,
+        microseconds=microseconds,
     )

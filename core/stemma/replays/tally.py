@@ -6,7 +6,7 @@ import math
 import statistics
 from collections.abc import Sequence
 
-from stemma.replays.replay import Outcome, Replayed
+from stemma.replays.replay import Replayed
 
 __all__ = ["Interval", "over_orders", "tally"]
 
@@ -17,7 +17,7 @@ _T = (math.inf, 12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26)
 """Student's quantile at 97.5 %, by the degrees of freedom."""
 
 _NORMAL = 2.0
-FIRST = (50, 500)
+_COLD, _EARLY = 50, 500
 
 
 def tally(found: Replayed) -> dict[str, float]:
@@ -25,7 +25,9 @@ def tally(found: Replayed) -> dict[str, float]:
 
     `hits`, `exact`, `semantic` and `ceiling` are shares of all requests; `reused` is the share of
     what could be reused that was, rightly; `error` is over all requests, `error_decided` over those
-    that reach the semantic decision, `error_a_hit` over semantic hits.
+    that reach the semantic decision, `error_a_hit` over semantic hits. `reworded_in_first_500` is
+    the share, of the first 500 requests whose answer was given before but not to their very text,
+    that got it.
     """
     outcomes, number = found.outcomes, len(found.outcomes)
     exact = [one for one in outcomes if one.kind == "exact"]
@@ -44,7 +46,9 @@ def tally(found: Replayed) -> dict[str, float]:
         "error_a_hit": wrong / max(len(semantic), 1),
         "entries": found.entries,
         "microseconds": statistics.median(found.microseconds) if found.microseconds else 0.0,
-        **{f"semantic_in_first_{first}": _semantic(outcomes[:first]) for first in FIRST},
+        f"hits_in_first_{_COLD}": sum(one.kind != "miss" for one in outcomes[:_COLD]),
+        f"semantic_in_first_{_COLD}": sum(one.kind == "semantic" for one in outcomes[:_COLD]),
+        f"reworded_in_first_{_EARLY}": _reworded(found),
     }
 
 
@@ -61,5 +65,7 @@ def over_orders(tallies: Sequence[dict[str, float]]) -> dict[str, Interval]:
     return found
 
 
-def _semantic(outcomes: Sequence[Outcome]) -> float:
-    return float(sum(one.kind == "semantic" for one in outcomes))
+def _reworded(found: Replayed) -> float:
+    early = list(zip(found.outcomes, found.reworded, strict=True))[:_EARLY]
+    right = [one.kind == "semantic" and not one.wrong for one, reworded in early if reworded]
+    return sum(right) / max(len(right), 1)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from stemma import forking
 from stemma.embedders.adapters import as_embedder
 from stemma.embedders.protocol import Matrix, TokenEmbedder
+from stemma.embedders.token_memory import TokenMemory
 from stemma.errors import UsageError
 
 __all__ = ["MEMORY", "MaxSimReranker"]
@@ -55,7 +54,7 @@ class MaxSimReranker:
         if memory < 0:
             raise UsageError(f"memory must be 0 bytes or more, not {memory}")
         self._embedder = embedder
-        self._kept = _Kept(memory)
+        self._kept = TokenMemory(memory)
         self.revision = f"maxsim/1-{embedder.revision}"
 
     def __repr__(self) -> str:
@@ -82,30 +81,3 @@ def _maxsim(query: Matrix, text: Matrix) -> float:
     if len(query) == 0 or len(text) == 0:
         return _LEAST
     return float((query @ text.T).max(axis=1).mean())
-
-
-class _Kept:
-    """Token vectors by text, up to a number of bytes."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._size = 0
-        self._vectors: OrderedDict[str, Matrix] = OrderedDict()
-        self._lock = forking.Lock()
-
-    def get(self, texts: Sequence[str]) -> dict[str, Matrix]:
-        """The vectors of those of the texts that are known."""
-        with self._lock:
-            found = {text: self._vectors[text] for text in texts if text in self._vectors}
-            for text in found:
-                self._vectors.move_to_end(text)
-        return found
-
-    def add(self, vectors: Mapping[str, Matrix]) -> None:
-        with self._lock:
-            for text, matrix in vectors.items():
-                if text not in self._vectors and matrix.nbytes <= self._most:
-                    self._vectors[text] = matrix
-                    self._size += matrix.nbytes
-            while self._size > self._most:
-                self._size -= self._vectors.popitem(last=False)[1].nbytes

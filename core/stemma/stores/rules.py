@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 from stemma.codec import MAX_PAYLOAD
-from stemma.entry import QUARANTINED, Entry, Lineage, SourceEdge, Vector, arrivals
+from stemma.entry import QUARANTINED, Entry, Lineage, Source, SourceEdge, Vector, arrivals
 from stemma.outcome import Stored
 from stemma.policies.changes import Watched
 from stemma.selector import Selector
@@ -135,7 +135,7 @@ def admit(put: Put, pages: Pages) -> Stored:
     state.sequence += 1
     lineage = _owned(put.lineage, put.entry.tenant)
     current = _vouch(put, lineage, pages)
-    aged = _aged(put.entry, lineage, pages)
+    aged = _aged(put.entry, lineage, parents, pages)
     proven = _proven(aged, parents)
     judged = _replace(aged, proven, pages, audit=put.replaces is None)
     entry = replace(
@@ -309,12 +309,17 @@ def _vouch(put: Put, lineage: Lineage, pages: Pages) -> bool:
     return current
 
 
-def _aged(entry: Entry, lineage: Lineage, pages: Pages) -> Entry:
-    """The entry with its life bounded by how often its sources change, where that counts."""
+def _aged(entry: Entry, lineage: Lineage, parents: list[Entry], pages: Pages) -> Entry:
+    """The entry with its life bounded by how often its sources change, where that counts.
+
+    What bounds the life of a parent does not bound it again: it ends with the parent.
+    """
     walk = entry.walk
     if walk is None or walk.aging is None:
         return entry
     sources = {edge.source for edge in lineage.sources if edge.source.index}
+    if sources:
+        sources -= _bounding(parents, pages)
     known = [pages.vouched(one.owner, one.index, one.chunk) for one in sources]
     rates = [one.watched.rate(walk.aging.prior) for one in known if one is not None]
     if not rates:
@@ -324,6 +329,16 @@ def _aged(entry: Entry, lineage: Lineage, pages: Pages) -> Entry:
     ends = (entry.expires, None if life is None else entry.made + life)
     end = min((one for one in ends if one is not None), default=None)
     return replace(entry, expires=end, walk=replace(walk, aging=aging))
+
+
+def _bounding(parents: list[Entry], pages: Pages) -> set[Source]:
+    """The sources whose change rates bound the life of a parent, or of what it is built on."""
+    found = set[Source]()
+    for parent in parents:
+        if parent.walk is not None and parent.walk.aging is not None:
+            lineage = pages.lineage(parent.id)
+            found |= {edge.source for edge in lineage.sources} if lineage is not None else set()
+    return found
 
 
 def _epoch(parents: list[Entry], pages: Pages) -> int:

@@ -84,6 +84,23 @@ class WatchingPromises:
             self._put(store, f"x {day}", NOW + day * DAY, source(content=content, owner="tenant:x"))
         assert self._rate(store, NOW) == pytest.approx(PRIOR.changes / PRIOR.seconds)
 
+    def test_what_bounds_a_parent_does_not_bound_its_child_again(self, store: Store) -> None:
+        """The child ends with the parent; a source that no parent is built on is its own."""
+        rate = PRIOR.changes / PRIOR.seconds
+        one, other = source(chunk="one"), source(chunk="other")
+        parent = self._put(store, "parent", NOW, one)
+        answer = put_one(store, entry("answer", expires=NOW + 100 * DAY), sources=[other])
+        for name, parents, bounding in (
+            ("alone", [], 2),
+            ("child", [parent], 1),
+            ("of one without a rate", [answer], 2),
+            ("of both", [parent, answer], 1),
+        ):
+            made = self._put(store, name, NOW, one, other, parents=parents)
+            assert made.walk is not None
+            assert made.walk.aging is not None
+            assert made.walk.aging.change_rate == pytest.approx(bounding * rate)
+
     def test_what_was_merely_seen_bounds_nothing(self, store: Store) -> None:
         """Nobody would say that it changed, so nobody knows how often it does."""
         stored = self._put(store, "a", NOW, source(index=""))

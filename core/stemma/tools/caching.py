@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from stemma.cache import Cache
-from stemma.classes import name_of
 from stemma.codec import Codec
 from stemma.effects import Steps, arun, run
 from stemma.engine import Admit, Served
@@ -22,10 +21,11 @@ from stemma.errors import UsageError
 from stemma.lineage import frames
 from stemma.nodes.computation import is_async
 from stemma.nodes.node import JSON, Compute
-from stemma.outcome import Recall
+from stemma.outcome import Miss, Recall
 from stemma.selector import Selector
 from stemma.taking_back import recall_all, together
-from stemma.tools.planning import Call, Live, Planning, Read
+from stemma.tools.binding import bound, held_by
+from stemma.tools.planning import Call, Live, Planning, Read, Result
 from stemma.tools.registry import ToolRegistry
 from stemma.tools.resources import Template, concerned
 from stemma.tools.unsettled import unsettled
@@ -70,6 +70,7 @@ class ToolCaching:
         agent: str = "",
         codec: Codec = JSON,
         admit: Admit | None = None,
+        result: Result | None = None,
     ) -> Served:
         """Call a tool, or serve what an equal call gave before. What it raises passes through.
 
@@ -82,6 +83,8 @@ class ToolCaching:
             agent: Who calls; told apart only where the tool's declaration says `path`.
             codec: How results are written.
             admit: Called with a result; gives `None`, or the reason for not storing it.
+            result: Gives of a result what the tool's declaration is asked about (`keep`), where a
+                framework wraps what the tool gave; by default the result.
 
         Raises:
             UsageError: An argument is of the wrong kind.
@@ -94,6 +97,7 @@ class ToolCaching:
                 agent=agent,
                 codec=codec,
                 admit=admit,
+                result=result,
             ),
             tool,
         )
@@ -103,7 +107,7 @@ class ToolCaching:
             plan = self._if_settled(plan)
         if isinstance(plan, Read):
             return self.cache.hops.serve(plan.asked, compute, admit=plan.admit)
-        return Served(value=self._live(compute, plan.written), outcome=plan.miss)
+        return Served(value=self._live(compute, plan), outcome=plan.miss)
 
     async def acall(
         self,
@@ -116,6 +120,7 @@ class ToolCaching:
         agent: str = "",
         codec: Codec = JSON,
         admit: Admit | None = None,
+        result: Result | None = None,
     ) -> Served:
         """As `call`; a `compute` that is not a coroutine function runs in a thread."""
         plan = self._planning.plan(
@@ -126,6 +131,7 @@ class ToolCaching:
                 agent=agent,
                 codec=codec,
                 admit=admit,
+                result=result,
             ),
             tool,
         )
@@ -135,7 +141,7 @@ class ToolCaching:
             plan = self._if_settled(plan)
         if isinstance(plan, Read):
             return await self.cache.hops.aserve(plan.asked, compute, admit=plan.admit)
-        return Served(value=await self._alive(compute, plan.written), outcome=plan.miss)
+        return Served(value=await self._alive(compute, plan), outcome=plan.miss)
 
     def wrap(self, tool: F, *, name: str | None = None) -> F:
         """A function or coroutine function that calls this one through the cache.
@@ -153,21 +159,17 @@ class ToolCaching:
             raise UsageError(f"only functions can be wrapped, not {type(tool).__name__}")
         known = tool.__name__ if name is None else name
         self.registry.check(known, tool)
-        signature = inspect.signature(tool)
-        of = getattr(tool, "__self__", None)
-        injected = _NOTHING if of is None else {"self": of}
-        if isinstance(of, type):
-            injected = {"class": name_of(of)}
+        signature, injected = inspect.signature(tool), held_by(tool)
 
         @functools.wraps(tool)
         def called(*args: Any, **kwargs: Any) -> Any:
-            given = _bound(signature, args, kwargs)
+            given = bound(signature, args, kwargs)
             compute = functools.partial(tool, *args, **kwargs)
             return self.call(known, given, compute, tool=tool, injected=injected).value
 
         @functools.wraps(tool)
         async def acalled(*args: Any, **kwargs: Any) -> Any:
-            given = _bound(signature, args, kwargs)
+            given = bound(signature, args, kwargs)
             compute = functools.partial(tool, *args, **kwargs)
             return (await self.acall(known, given, compute, tool=tool, injected=injected)).value
 
@@ -175,6 +177,8 @@ class ToolCaching:
 
     def changed(self, *resources: str, **arguments: Any) -> Recall:
         """Say that resources changed otherwise than by a tool, and take back what was read of them.
+
+        Said in a private world, it is that one where nobody knows any more what they are.
 
         Args:
             *resources: Resources, or templates with their arguments (`"booking:{id}"`).
@@ -193,39 +197,48 @@ class ToolCaching:
 
     # ------------------------------------------------------------ live calls, recalls
 
-    def _live(self, compute: Callable[[], Any], written: tuple[str, ...]) -> Any:
-        if not written:
+    def _live(self, compute: Callable[[], Any], plan: Live, *, awaited: bool = False) -> Any:
+        if plan.writing is not None:
+            with plan.writing as writing:
+                return writing.came_to(compute(), awaited=awaited)
+        if not plan.written:
             return compute()
-        self._unsettled.begin(written)
+        self._unsettled.begin(plan.written)
         try:
-            run(self._take_back(written))
+            run(self._take_back(plan.written))
             return compute()
         finally:
-            self._unsettled.end(written)
-            run(self._take_back(written))
+            self._unsettled.end(plan.written)
+            run(self._take_back(plan.written))
 
-    async def _alive(self, compute: Compute, written: tuple[str, ...]) -> Any:
+    async def _alive(self, compute: Compute, plan: Live) -> Any:
         import asyncio  # noqa: PLC0415 - whoever gets here has loaded it; importing Stemma need not
 
         if not is_async(compute):
             # As a whole: a thread goes on when whoever awaits it is cancelled.
-            given = await asyncio.to_thread(self._live, compute, written)
+            given = await asyncio.to_thread(self._live, compute, plan, awaited=True)
             if not inspect.isawaitable(given):
                 return given
             compute = functools.partial(_given, given)
-        if not written:
+        if plan.writing is not None:
+            with plan.writing as writing:
+                return writing.came_to(await compute())
+        if not plan.written:
             return await compute()
-        self._unsettled.begin(written)
+        self._unsettled.begin(plan.written)
         try:
-            await arun(self._take_back(written))
+            await arun(self._take_back(plan.written))
             return await compute()
         finally:
-            self._unsettled.end(written)
-            await asyncio.shield(arun(self._take_back(written)))
+            self._unsettled.end(plan.written)
+            await asyncio.shield(arun(self._take_back(plan.written)))
 
     def _if_settled(self, read: Read) -> Read | Live:
-        if self._unsettled.writing(read.ids) or self._unsettled.owed(read.ids):
-            return self._planning.unsettled(read)
+        """The read; a call past the cache where it is of what is being written, or still owed."""
+        moment = read.asked.moment
+        written_here = moment is not None and not moment.settled
+        if written_here or self._unsettled.writing(read.ids) or self._unsettled.owed(read.ids):
+            return self._planning.bypassed(read, Miss(reason="unsettled"))
         return read
 
     def _take_back(self, ids: Sequence[str]) -> Steps[None]:
@@ -238,12 +251,14 @@ class ToolCaching:
     def _changed(self, resources: Sequence[str], arguments: Mapping[str, Any]) -> Steps[Recall]:
         if not resources:
             raise UsageError("name what changed: at least one resource")
-        tenant, _ = self.cache.context(frames.current())
+        tenant, said = self.cache.context(frames.current())
         named = [Template(one).named(arguments) for one in resources]
         for text, one in zip(resources, named, strict=True):
             if not one.complete:
                 raise UsageError(f"resource {text!r} speaks of an argument that is not given")
         paths = [path for one in named for path in one.paths]
+        if said.world is not None:
+            said.world.lose(paths)
         return (yield from self._recall(concerned(paths, tenant), resources))
 
     def _recall(self, ids: Sequence[str], named: Sequence[str]) -> Steps[Recall]:
@@ -253,19 +268,6 @@ class ToolCaching:
         receipt = together(self._parts, receipts, {"resources": ", ".join(named)})
         self._parts.tell("recall", None, "recalled", detail=str(receipt))
         return receipt
-
-
-def _bound(
-    signature: inspect.Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> Mapping[str, Any]:
-    """The arguments by name, with defaults."""
-    bound = signature.bind(*args, **kwargs)
-    bound.apply_defaults()
-    given = dict(bound.arguments)
-    for name, parameter in signature.parameters.items():
-        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
-            given.update(given.pop(name))
-    return given
 
 
 async def _given(awaitable: Any) -> Any:

@@ -82,7 +82,10 @@ def unfit(policy: ToolPolicy, tool: object) -> str | None:
 
 def arguments_of(tool: object) -> frozenset[str] | None:
     """The names of a tool's arguments; `None` where any may be given, or they are not known."""
-    listed = getattr(tool, "args", None)
+    try:
+        listed = getattr(tool, "args", None)
+    except Exception:  # a framework's own property: LangChain's, where a schema lists nothing
+        listed = None
     names = set(listed) if isinstance(listed, Mapping) else None
     for layer in _layers(tool):
         if not inspect.isroutine(layer):

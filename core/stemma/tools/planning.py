@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +11,8 @@ from stemma.codec import Codec
 from stemma.context import Context
 from stemma.engine import Admit
 from stemma.entry import Source
-from stemma.errors import TenantRequired, UsageError
+from stemma.errors import TenantRequired, UnkeyableValue, UsageError
+from stemma.keys import canonical, digest
 from stemma.lineage import frames
 from stemma.nodes.hop import hop
 from stemma.nodes.node import Asked
@@ -19,11 +20,13 @@ from stemma.outcome import Miss
 from stemma.policies.arguments import ARGUMENTS
 from stemma.tools.policy import ToolPolicy
 from stemma.tools.registry import ToolRegistry
-from stemma.tools.resources import Path, Template, concerned, sources_of
+from stemma.tools.resources import Template, concerned, sources_of
+from stemma.worlds import EVERYTHING, Moment, Path, World, Writing
 
-__all__ = ["Call", "Live", "Planning", "Read"]
+__all__ = ["Call", "Live", "Planning", "Read", "Result"]
 
-_EVERYTHING: tuple[Path, ...] = ((),)
+Result = Callable[[Any], Any]
+"""What the tool itself gave, of a result that a framework has wrapped it in."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,6 +40,7 @@ class Call:
         agent: Who calls it.
         codec: How its results are written.
         admit: Why a result must not be stored, as the caller sees it.
+        result: What the declaration is asked about of a result; `None`: the result.
     """
 
     name: str
@@ -45,6 +49,7 @@ class Call:
     agent: str
     codec: Codec
     admit: Admit | None
+    result: Result | None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or self.name == "":
@@ -85,10 +90,12 @@ class Live:
     Args:
         miss: Why.
         written: The ids of the sources that are to be taken back for it.
+        writing: What it does to the private world in which it is called: then nothing is.
     """
 
     miss: Miss
     written: tuple[str, ...] = ()
+    writing: Writing | None = None
 
 
 class Planning:
@@ -110,21 +117,27 @@ class Planning:
         if policy is None:
             miss = Miss(reason="undeclared")
             everything = self._registry.unknown == "clear"
-            return self._writing(miss, _EVERYTHING) if everything else Live(miss=miss)
+            return self._writing(miss, EVERYTHING, call) if everything else Live(miss=miss)
         if policy.writes:
-            return self._writing(Miss(reason="writes"), _paths(policy.writing, call))
+            paths = _paths(policy.writing, call)
+            return self._writing(Miss(reason="writes"), paths, call, policy.version)
         if not policy.cached:
             return Live(miss=Miss(reason="declined", detail="ttl=0"))
         try:
             tenant, said = self._cache.context(frames.current())
         except TenantRequired:
             return Read(asked=_asked(call, policy), admit=_nothing_against)
-        sources = sources_of(_paths(policy.reading, call), tenant)
+        paths = _paths(policy.reading, call)
+        read = Read(
+            asked=replace(
+                _asked(call, policy, _whose(policy, said)),
+                sources=sources_of(paths, tenant),
+                moment=_moment(said.world, EVERYTHING if policy.path else paths),
+            ),
+            admit=self._admitted(call, policy),
+        )
         refused = self._refused(call, policy, said)
-        if refused is not None:
-            return self._bypassed(refused, sources, tenant)
-        asked = replace(_asked(call, policy, _whose(policy, said)), sources=sources)
-        return Read(asked=asked, admit=self._admitted(call, policy))
+        return read if refused is None else self.bypassed(read, refused)
 
     def _refused(self, call: Call, policy: ToolPolicy, said: Context) -> Miss | None:
         """Why a declared read is not looked up; `None` if it may be."""
@@ -149,7 +162,8 @@ class Planning:
             if why is not None or policy.keep is None:
                 return why
             try:
-                return None if policy.keep(value) else "the tool's declaration does not keep it"
+                told = value if call.result is None else call.result(value)
+                return None if policy.keep(told) else "the tool's declaration does not keep it"
             except Exception as error:
                 self._failed(call.name, "keep", error)
                 return "keep failed"
@@ -160,31 +174,32 @@ class Planning:
         words = f"the {what} of {name} raised {type(error).__name__}; nothing is kept"
         self._cache.hops.warn_once(f"{what} {name}", words)
 
-    def _bypassed(self, miss: Miss, sources: Iterable[Source], tenant: str) -> Live:
+    def bypassed(self, read: Read, miss: Miss) -> Live:
         """A declared read that goes past the cache: what is built on it was read all the same."""
-        _note(sources)
+        _note(read.asked.sources, read.asked.moment)
+        tenant, _ = self._cache.context(frames.current())
         self._parts.journal.count(tenant, "hop", miss.reason)
         self._parts.tell("lookup", None, miss.reason, detail=miss.detail)
         return Live(miss=miss)
 
-    def unsettled(self, read: Read) -> Live:
-        """A read of what is being written, or could not be taken back after it was."""
-        tenant, _ = self._cache.context(frames.current())
-        return self._bypassed(Miss(reason="unsettled"), read.asked.sources, tenant)
+    def _writing(self, miss: Miss, paths: tuple[Path, ...], call: Call, version: str = "") -> Live:
+        """A call that may change resources. What was asked before it in this frame is not stored.
 
-    def _writing(self, miss: Miss, paths: Sequence[Path]) -> Live:
-        """A call that may change resources. What is built on it in this frame is not stored.
-
-        Else an answer to which a write belonged could be served, and the write be left out.
+        Else an answer to which a write belonged could be served, and the write be left out. That
+        holds for what is asked after it as well, save in a private world, whose version tells it.
         """
+        world = self._cache.current_world
+        writing = None if world is None else Writing(world, paths, _telling(call, version))
+        _note((), _moment(world, paths))
         try:
             tenant, _ = self._cache.context(frames.current())
         except TenantRequired as error:
             words = f"what a tool writes takes nothing back: {error}"
             self._cache.hops.warn_once("writes without a tenant", words)
-            return Live(miss=miss)
+            return Live(miss=miss, writing=writing)
         _note(sources_of(paths, tenant))
-        return Live(miss=miss, written=concerned(paths, tenant))
+        written = concerned(paths, tenant) if writing is None else ()
+        return Live(miss=miss, written=written, writing=writing)
 
 
 def _paths(templates: Iterable[Template], call: Call) -> tuple[Path, ...]:
@@ -217,8 +232,34 @@ def _nothing_against(_: Any) -> str | None:
     return None
 
 
-def _note(sources: Iterable[Source]) -> None:
+def _moment(world: World | None, paths: tuple[Path, ...]) -> Moment | None:
+    return None if world is None else world.moment(paths)
+
+
+def _telling(call: Call, version: str) -> Callable[[Any], str | None]:
+    """What tells a write and its result from others; `None` where nothing does.
+
+    Its arguments are taken as they are now: a tool may change them.
+    """
+    try:
+        said = canonical([call.name, version, dict(call.arguments), dict(call.injected)])
+    except UnkeyableValue:
+        return _nothing_against
+
+    def told(result: Any) -> str | None:
+        try:
+            refused = call.admit is not None and call.admit(result) is not None
+            return None if refused else digest(said, call.codec.encode(result).value)
+        except Exception:  # it has no stored form, or the caller's own code failed
+            return None
+
+    return told
+
+
+def _note(sources: Iterable[Source], moment: Moment | None = None) -> None:
     """Note in the current frame what is read, or changed, past the cache."""
     frame = frames.current()
     if frame is not None:
         frame.read_sources(((one, "") for one in sources), frames.marks())
+        if moment is not None:
+            frame.moments.add(moment)

@@ -25,11 +25,9 @@ from typing import Any
 from stemma.entry import Source
 from stemma.errors import UnkeyableValue, UsageError
 from stemma.keys import canonical, digest
+from stemma.worlds import Path
 
-__all__ = ["Named", "Path", "Template", "concerned", "sources_of"]
-
-Path = tuple[str, ...]
-"""A resource, segment by segment."""
+__all__ = ["Named", "Template", "concerned", "sources_of"]
 
 MOST = 64
 """Resources that one template may name in one call; beyond that, it stands for what they are in."""

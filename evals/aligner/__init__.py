@@ -1,0 +1,1 @@
+"""How the weights that align token vectors are made: pairs, training, and what they are worth."""
