@@ -44,6 +44,7 @@ from stemma.opening import (
     embedder_of,
     is_file,
     leases_of,
+    must_leave_doubts,
     policy_of,
     store_of,
 )
@@ -163,7 +164,7 @@ def open(  # noqa: A001 - the name users type: `stemma.open`
         clock=clock,
         novelty=novelty,
         confidence=confidence,
-        grey=band_of(judge, policy),
+        grey=band_of(judge),
         budget=share("budget", budget),
     )
     return Cache(options)
@@ -181,6 +182,8 @@ class Cache:
         self._number = next(_numbers)
         chosen = embedder_of(options.embedder)
         policy = policy_of(options.policy, options.max_error, chosen.embedder)
+        if options.grey is not None:
+            must_leave_doubts(policy)
         store = store_of(options.url, durability=options.durability)
         parts = Parts(
             store=store,

@@ -37,6 +37,7 @@ __all__ = [
     "embedder_of",
     "is_file",
     "leases_of",
+    "must_leave_doubts",
     "policy_of",
     "store_of",
 ]
@@ -126,18 +127,26 @@ def is_file(policy: Policy | str | Path) -> bool:
     return isinstance(policy, Path) or (isinstance(policy, str) and policy.endswith(".json"))
 
 
-def band_of(given: Judge | GreyBand | None, policy: Policy | str | Path) -> GreyBand | None:
+def band_of(given: Judge | GreyBand | None) -> GreyBand | None:
     """The grey band that an argument names.
 
     Raises:
-        UsageError: It is neither a judge nor a band, or the policy leaves nothing to a judge.
+        UsageError: It is neither a judge nor a band.
     """
-    if given is None:
-        return None
-    named = isinstance(policy, str) and policy != "verified"
-    if not is_file(policy) and (named or not isinstance(policy, (str, Learns))):
-        raise UsageError('judge goes with policy="verified", or one of your own that learns')
-    return given if isinstance(given, GreyBand) else GreyBand(judge=given)
+    return given if given is None or isinstance(given, GreyBand) else GreyBand(judge=given)
+
+
+def must_leave_doubts(policy: Policy) -> None:
+    """See that a policy leaves something to a judge.
+
+    Raises:
+        UsageError: It does not, so that the judge would never be asked.
+    """
+    if not isinstance(policy, Learns) or getattr(policy, "name", "") == "verified-strict":
+        raise UsageError(
+            'judge goes with policy="verified", a file with that policy, or one of your own that '
+            "learns"
+        )
 
 
 def policy_of(given: Policy | str | Path, max_error: float, embedder: Embedder | None) -> Policy:
