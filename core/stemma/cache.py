@@ -426,10 +426,11 @@ class Cache:
         `"hallucinated"`: the value is wrong. It is quarantined, and so is what was built on it.
 
         `"wrong_hit"`: the value was served to a question that it does not answer, however right it
-        may be for its own. It is never served to that question again, whatever becomes of it. It is
-        quarantined until something speaks for it: a report that it is supported, or its own
-        question computed afresh with the same outcome. And what lies near it (a similarity of at
-        least `stemma.reporting.NEAR`) is served by meaning only once an audit agreed with it.
+        may be for its own. It is never served to that question again, whatever becomes of it, nor
+        is that question's own answer to the entry's. It is quarantined until something speaks for
+        it: a report that it is supported, or its own question computed afresh with the same
+        outcome. And it, and what lies near it (a similarity of at least `stemma.reporting.NEAR`),
+        is served by meaning only once an audit agreed.
 
         `"supported"`: the value is right; a quarantine ends.
 
