@@ -130,51 +130,46 @@ def run(*, size: float, seed: int, folder: Path) -> Measured:  # noqa: ARG001
     for name, mechanisms in MECHANISMS.items():
         ours = [cached(world, mechanisms) for world in worlds]
         fixed = [fixed_alike(world, one.rate) for world, one in zip(worlds, ours, strict=True)]
-        theirs = [tally for _, tally in fixed]
-        low, high = _interval(ours, theirs, seed)
-        found = _of_fixed(ours, theirs)
-        served = sum(one.served for one in ours) / sum(one.hops for one in ours)
+        found = _compared(ours, [tally for _, tally in fixed], seed)
+        figures += _figures(name, found, at_most=0.25 if mechanisms.told == 1 else None)
         told[name] = {
-            "served": served,
-            "out of date": _stale(ours),
-            "fixed out of date": _stale(theirs),
-            "of a fixed life": {"ratio": found, "low": low, "high": high},
-            "ours": [asdict(one) for one in ours],
-            "fixed": [{"life": life, **asdict(one)} for life, one in fixed],
+            **found,
+            "each": [asdict(one) for one in ours],
+            "each with a fixed life": [{"life": life, **asdict(one)} for life, one in fixed],
         }
-        figures += [
-            Figure(
-                what=f"{name}: answers out of date, where {served:.3f} of the hops are served",
-                value=_stale(ours),
-                unit="",
-            ),
-            Figure(what="… with a fixed life that serves as many", value=_stale(theirs), unit=""),
-            Figure(
-                what=f"… of a fixed life's ({low:.2f} to {high:.2f})",
-                value=found,
-                unit="",
-                at_most=0.25 if mechanisms.told == 1 else None,
-            ),
-        ]
     return Measured(figures=figures, details=told)
 
 
-def _stale(tallies: Sequence[Tally]) -> float:
-    """The share of the answers that is out of date."""
-    return sum(one.stale for one in tallies) / sum(one.answers for one in tallies)
+def _figures(name: str, found: Mapping[str, float], *, at_most: float | None) -> list[Figure]:
+    shown = (
+        (
+            f"{name}: answers out of date, where {found['served']:.3f} of the hops are served",
+            "ours",
+        ),
+        ("… with a fixed life that serves as many", "theirs"),
+    )
+    ratio = Figure(
+        what=f"… of a fixed life's ({found['low']:.2f} to {found['high']:.2f})",
+        value=found["ratio"],
+        unit="",
+        at_most=at_most,
+    )
+    return [*(Figure(what=what, value=found[key], unit="") for what, key in shown), ratio]
 
 
-def _of_fixed(ours: Sequence[Tally], theirs: Sequence[Tally]) -> float:
-    """The answers out of date, of those with a fixed life."""
-    return sum(one.stale for one in ours) / max(1, sum(one.stale for one in theirs))
-
-
-def _interval(ours: Sequence[Tally], theirs: Sequence[Tally], seed: int) -> tuple[float, float]:
-    """Of that, 95 %, by drawing worlds anew."""
+def _compared(ours: Sequence[Tally], theirs: Sequence[Tally], seed: int) -> dict[str, float]:
+    """Shares of answers out of date, and the ratio with 95 %, told by drawing worlds anew."""
+    stale = np.array([[one.stale for one in tallies] for tallies in (ours, theirs)])
     rng = np.random.default_rng(seed)
-    found = [
-        _of_fixed([ours[one] for one in drawn_ones], [theirs[one] for one in drawn_ones])
-        for drawn_ones in rng.integers(len(ours), size=(DRAWS, len(ours))).tolist()
-    ]
-    low, high = np.quantile(found, (0.025, 0.975)).tolist()
-    return low, high
+    again = stale[:, rng.integers(len(ours), size=(DRAWS, len(ours)))].sum(axis=2)
+    low, high = np.quantile(again[0] / np.maximum(1, again[1]), (0.025, 0.975)).tolist()
+    mine, other = stale.sum(axis=1).tolist()
+    answers = sum(one.answers for one in ours)
+    return {
+        "served": sum(one.served for one in ours) / sum(one.hops for one in ours),
+        "ours": mine / answers,
+        "theirs": other / answers,
+        "ratio": mine / max(1, other),
+        "low": low,
+        "high": high,
+    }

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["DAY", "HOPS", "Changing", "Run", "Tally", "drawn", "fixed", "fixed_alike"]
+__all__ = ["DAY", "SOURCES", "Changing", "Run", "Tally", "drawn", "fixed", "fixed_alike"]
 
 DAY = 86_400.0
 """Seconds."""

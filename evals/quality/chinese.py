@@ -15,14 +15,15 @@ from typing import Any
 
 from evals.measuring import Figure, Measured, Skipped, scaled
 from evals.quality.pairs import part, share
+from evals.quality.side_by_side import THRESHOLDS, beside
 from evals.quality.texts import Pair, asked_in_turn, pairs
 from evals.quality.vectors import vectors
 from evals.quality.weights import shipped_weights
 from stemma.embedders import Embedder, LocalEmbedder, as_embedder
 from stemma.entry import Vector
 from stemma.policies.guards import guard
-from stemma.replays.contenders import THRESHOLDS, orders, put, static, verified
-from stemma.replays.tally import Interval, beside
+from stemma.replays.contenders import orders, put, static, verified
+from stemma.replays.tally import Interval
 
 __all__ = ["SETS", "run"]
 

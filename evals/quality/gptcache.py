@@ -17,6 +17,7 @@ from typing import Any
 
 from evals.measuring import Figure, Measured, scaled
 from evals.peers import Peer, environment, started
+from evals.quality.side_by_side import beside
 from evals.quality.texts import STREAMS, stream
 from evals.quality.vectors import vectors
 from evals.quality.weights import shipped_weights
@@ -25,7 +26,6 @@ from stemma.entry import Vector
 from stemma.replays.contenders import Contender, exact, orders, put, static, strict, verified
 from stemma.replays.log import Request
 from stemma.replays.replay import Outcome, Replayed, after
-from stemma.replays.tally import beside
 
 __all__ = ["PINS", "gptcache", "run"]
 

@@ -7,29 +7,19 @@ of which one in twenty judgements is wrong.
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from evals.measuring import Figure, Measured, scaled
+from evals.quality.side_by_side import beside, still
 from evals.quality.texts import seen, stream
 from evals.quality.vectors import vectors
 from evals.quality.weights import held_out, shipped_weights
 from stemma.embedders import LocalEmbedder
 from stemma.replays.alignments import Alignments
-from stemma.replays.contenders import (
-    THRESHOLDS,
-    Contender,
-    exact,
-    nothing,
-    orders,
-    put,
-    static,
-    strict,
-    verified,
-)
+from stemma.replays.contenders import orders, put, strict, verified
 from stemma.replays.replay import Comparer
-from stemma.replays.tally import Interval, beside
+from stemma.replays.tally import Interval
 
 __all__ = ["noisy", "run"]
 
@@ -60,7 +50,7 @@ def run(*, size: float, seed: int, folder: Path) -> Measured:  # noqa: ARG001
         streams = [order[: scaled(len(order), size)] for order in shuffled]
         half = [[one for one in order if seen(one.group) == 1] for order in streams]
         unseen = held_out(name, embedder, seed)
-        rows = {who: put(one, streams, at) for who, one in _still().items()}
+        rows = {who: put(one, streams, at) for who, one in still().items()}
         for bound in BOUNDS:
             ours = verified(bound, embedder.revision, aligned=aligned)
             plain = verified(bound, embedder.revision)
@@ -86,15 +76,6 @@ def noisy(share: float, seed: int) -> Comparer:
     """A comparer of whose judgements a share is wrong."""
     chosen = random.Random(seed)
     return lambda one, other: (one == other) is not (chosen.random() < share)
-
-
-def _still() -> Mapping[str, Contender]:
-    """Those that learn nothing."""
-    return {
-        "no cache": nothing(),
-        "exact only": exact(),
-        **{f"static {one:.2f}": static(one) for one in THRESHOLDS},
-    }
 
 
 def _figures(name: str, rows: Rows, bound: float, floor: float, times: float) -> list[Figure]:

@@ -6,22 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from evals.measuring import Figure, Measured, scaled
+from evals.quality.side_by_side import beside, still
 from evals.quality.texts import seen, stream
 from evals.quality.vectors import vectors
 from evals.quality.weights import held_out, shipped_weights
 from stemma.embedders import LocalEmbedder
 from stemma.replays.alignments import Alignments
-from stemma.replays.contenders import (
-    THRESHOLDS,
-    exact,
-    nothing,
-    orders,
-    put,
-    static,
-    strict,
-    verified,
-)
-from stemma.replays.tally import Interval, beside
+from stemma.replays.contenders import orders, put, static, strict, verified
+from stemma.replays.tally import Interval
 
 __all__ = ["run"]
 
@@ -46,9 +38,7 @@ def run(*, size: float, seed: int, folder: Path) -> Measured:  # noqa: ARG001
     ours = verified(0.02, revision, aligned=aligned)
     unseen = held_out("zipf", embedder, seed)
     contenders = {
-        "no cache": nothing(),
-        "exact only": exact(),
-        **{f"static {one:.2f}": static(one) for one in THRESHOLDS},
+        **still(),
         f"static {DEFAULT:.2f}, guards": static(DEFAULT, guards=True),
         **{f"verified-strict {one:.0%}": strict(one, revision) for one in BOUNDS},
         **{f"verified {one:.0%}": verified(one, revision, aligned=aligned) for one in BOUNDS},

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from stemma_llamaindex.query_engine import CachedQueryEngine
     from stemma_llamaindex.reranker import CachedReranker
     from stemma_llamaindex.retriever import CachedRetriever
-    from stemma_llamaindex.tools import cached_tool
+    from stemma_llamaindex.tools import CachedTool
     from stemma_llamaindex.vector_store import WatchedVectorStore
 
 __all__ = [
@@ -32,12 +32,12 @@ __all__ = [
     "CachedQueryEngine",
     "CachedReranker",
     "CachedRetriever",
+    "CachedTool",
     "CachedTransformation",
     "EmbeddingKVStore",
     "WatchedDocumentStore",
     "WatchedVectorStore",
     "cacheable",
-    "cached_tool",
 ]
 
 _FACES = {
@@ -48,12 +48,12 @@ _FACES = {
     "CachedQueryEngine": "stemma_llamaindex.query_engine",
     "CachedReranker": "stemma_llamaindex.reranker",
     "CachedRetriever": "stemma_llamaindex.retriever",
+    "CachedTool": "stemma_llamaindex.tools",
     "CachedTransformation": "stemma_llamaindex.ingestion",
     "EmbeddingKVStore": "stemma_llamaindex.embedding_store",
     "WatchedDocumentStore": "stemma_llamaindex.docstore",
     "WatchedVectorStore": "stemma_llamaindex.vector_store",
     "cacheable": "stemma.tools",
-    "cached_tool": "stemma_llamaindex.tools",
 }
 
 

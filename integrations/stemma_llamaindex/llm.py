@@ -215,7 +215,11 @@ class CachedLLM(LLM):
         return not sampled or self.sampling == "meaning"
 
     def _asked(self, method: str, prompt: Prompt, kwargs: dict[str, Any]) -> Asked:
-        parameters = {"llm": describe(self.inner), "method": method, "kwargs": describe(kwargs)}
+        parameters = {
+            "llm": describe(self.inner),
+            "method": method,
+            "kwargs": describe(_seen(kwargs)),
+        }
         return Asked(
             scope={"model": model_name(self.inner), "parameters": parameters},
             request=prompt.request,
@@ -301,6 +305,15 @@ class CachedFunctionCallingLLM(CachedLLM, FunctionCallingLLM):
         except Exception as error:  # whatever the model's own code makes of the copy
             return type(error).__name__
         return [(call.tool_name, call.tool_kwargs) for call in calls]
+
+
+def _seen(kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a call as the model sees them: of a tool that is still one, its metadata."""
+    tools = kwargs.get("tools")
+    if not isinstance(tools, (list, tuple)):
+        return kwargs
+    seen = [one.metadata if isinstance(one, BaseTool) else one for one in tools]
+    return {**kwargs, "tools": seen}
 
 
 def _run(frame: Frame | None) -> tuple[str | None, Iterable[str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, cast
 
 from llama_index.core.tools import BaseTool, FunctionTool, ToolOutput
@@ -57,12 +58,13 @@ class ToolCalls:
         identity: Any,
         output: type[BaseModel] | None,
     ) -> None:
-        self._face = face
-        self._tool = tool
-        self._caching = caching
-        self._identity = identity
+        self.tool = tool
+        self.caching = caching
+        self.identity = identity
+        self.output = output
         if output is None and isinstance(tool, FunctionTool):
             output = output_class(tool.real_fn)
+        self._face = face
         self._codec = codec_of_tools(output)
 
     def call(
@@ -75,32 +77,37 @@ class ToolCalls:
             args: Arguments by place.
             kwargs: Arguments by name.
         """
-        call = _Call(self._tool, args, self._arguments(args, kwargs))
+        call = _Call(self.tool, args, self._arguments(args, kwargs))
 
         def compute() -> ToolOutput:
             call.begins()
             return call.ended(way(*args, **kwargs))
 
-        return call.given(self._caching.call(compute=compute, **self._asked(call)))
+        with self._hop():
+            return call.given(self.caching.call(compute=compute, **self._asked(call)))
 
     async def acall(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> ToolOutput:
         """As `call`."""
-        call = _Call(self._tool, args, self._arguments(args, kwargs))
+        call = _Call(self.tool, args, self._arguments(args, kwargs))
 
         async def compute() -> ToolOutput:
             call.begins()
-            return call.ended(await self._tool.acall(*args, **kwargs))
+            return call.ended(await self.tool.acall(*args, **kwargs))
 
         def compute_in_thread() -> ToolOutput:
             call.begins()
-            return call.ended(self._tool.call(*args, **kwargs))
+            return call.ended(self.tool.call(*args, **kwargs))
 
-        how = compute_in_thread if _runs_in_thread(self._tool) else compute
-        return call.given(await self._caching.acall(compute=how, **self._asked(call)))
+        how = compute_in_thread if _runs_in_thread(self.tool) else compute
+        with self._hop():
+            return call.given(await self.caching.acall(compute=how, **self._asked(call)))
+
+    def _hop(self) -> AbstractContextManager[Frame]:
+        return self.caching.cache.hop(self.tool.metadata.get_name())
 
     def _asked(self, call: _Call) -> dict[str, Any]:
         return {
-            "name": self._tool.metadata.get_name(),
+            "name": self.tool.metadata.get_name(),
             "arguments": call.arguments.named,
             "tool": self._face,
             "injected": call.arguments.injected,
@@ -110,10 +117,11 @@ class ToolCalls:
         }
 
     def _arguments(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> _Arguments:
-        tool = self._tool
+        tool = self.tool
         if not isinstance(tool, FunctionTool):
-            of = {"tool": describe(tool), "by place": len(args)}
-            return _Arguments(_by_schema(tool, args, kwargs), self._holding(of), dict(kwargs))
+            held = {"tool": describe(tool)} if self._is_cached() else {}
+            injected = {**self._holding(held), "by place": len(args)}
+            return _Arguments(_by_schema(tool, args, kwargs), injected, dict(kwargs))
         defaults = tool._field_defaults
         told = {**defaults, **tool.partial_params, **kwargs}
         try:
@@ -127,8 +135,13 @@ class ToolCalls:
             injected[context] = named.pop(context, None)
         return _Arguments(named, injected, told)
 
+    def _is_cached(self) -> bool:
+        name = self.tool.metadata.get_name()
+        policy = self.caching.registry.policy(name, self._face)
+        return policy is not None and policy.cached
+
     def _holding(self, held: dict[str, Any]) -> dict[str, Any]:
-        return held if self._identity is None else {"identity": self._identity}
+        return held if self.identity is None else {"identity": self.identity}
 
 
 class _Call:

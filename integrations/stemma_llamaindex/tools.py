@@ -1,11 +1,11 @@
-"""`cached_tool`: any LlamaIndex tool behind the cache, by what is declared of it."""
+"""`CachedTool`: any LlamaIndex tool behind the cache, called as its declaration says."""
 
 from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar, cast, overload
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from llama_index.core.tools import (
     AsyncBaseTool,
@@ -21,47 +21,15 @@ from stemma.describing import SameAs
 from stemma.tools import ToolCaching, ToolRegistry
 from stemma_llamaindex.tool_calls import ToolCalls
 
-__all__ = ["CachedAsyncTool", "CachedTool", "cached_tool"]
-
-T = TypeVar("T", bound=BaseTool)
+__all__ = ["CachedAsyncTool", "CachedTool"]
 
 
-@overload
-def cached_tool(
-    cache: Cache,
-    tool: T,
-    *,
-    registry: ToolRegistry | None = None,
-    identity: Any = None,
-    output: type[BaseModel] | None = None,
-) -> T: ...
+class CachedTool(BaseTool):
+    """A tool whose results are kept as it declares (`cacheable`, or a registry).
 
-
-@overload
-def cached_tool(
-    cache: Cache,
-    tool: Callable[..., Any],
-    *,
-    registry: ToolRegistry | None = None,
-    identity: Any = None,
-    output: type[BaseModel] | None = None,
-) -> FunctionTool: ...
-
-
-def cached_tool(
-    cache: Cache,
-    tool: Any,
-    *,
-    registry: ToolRegistry | None = None,
-    identity: Any = None,
-    output: type[BaseModel] | None = None,
-) -> Any:
-    """A tool that is called through the cache, by what is declared of it with `cacheable`.
-
-    It is of the tool's own class, with its metadata and everything else of it, so agents,
-    workflows and engines take it as they take the tool. Nothing of a tool that declares nothing is
-    kept; one that declares what it writes is called every time and takes back what was read of
-    that.
+    It is of the tool's own class, too, with its metadata and attributes, so agents, workflows and
+    engines take it as they take the tool. Nothing of a tool that declares nothing is kept; one that
+    writes is called every time, and takes back what was read of the resources that it names.
 
     A hit is a fresh `ToolOutput` with everything in it, `raw_output` included; its `raw_input` is
     that of the present call, with the note of the hit under `"stemma"`. Not stored are errors,
@@ -73,54 +41,66 @@ def cached_tool(
     with one warning. Of a tool that is no function (`QueryEngineTool` and the like), all that it
     consists of is part of the key.
 
+    Each call is a hop by the tool's name, and what is stored is built on what was read in it. What
+    calls the tool's function itself (`tool.fn`) goes past the cache.
+
     Args:
         cache: The cache.
-        tool: The tool, or a function to make one of.
-        registry: Declarations by name; they count before those that tools carry.
+        inner: The tool, or a function to make one of.
+        registry: Declarations by name, which count before the tool's own.
         identity: What the tool is, as plain values, instead of what it consists of or is bound to.
         output: The class of the objects that it gives, if it gives pydantic objects; by default as
             its function is annotated.
 
     Raises:
-        UsageError: An argument is wrong, or the declaration is not of this tool.
-    """
-    if isinstance(tool, CachedTool):
-        raise UsageError(f"{tool.metadata.name} goes through a cache already")
-    if not isinstance(tool, BaseTool):
-        if not callable(tool):
-            raise UsageError(f"tool must be a tool or a function, not {type(tool).__name__}")
-        tool = FunctionTool.from_defaults(fn=tool)
-    if not tool.metadata.name:
-        raise UsageError("a tool without a name cannot be told apart from others: name it")
-    made = object.__new__(_kind(type(tool)))  # type: ignore[arg-type]  # a class can be hashed
-    caching = ToolCaching(cache, registry)
-    own = {
-        "cache": cache,
-        "inner": tool,
-        "_calls": ToolCalls(made, tool, caching, identity=identity, output=output),
-        "_said": {"registry": registry, "identity": identity, "output": output},
-    }
-    for name, held in own.items():
-        object.__setattr__(made, name, held)
-    caching.registry.check(tool.metadata.get_name(), made)
-    return made
-
-
-class CachedTool(BaseTool):
-    """What `cached_tool` gives, besides being of the tool's own class.
-
-    Its attributes are the tool's; `inner` is the tool, `cache` the cache. What calls the tool's
-    function itself (`tool.fn`) goes past the cache.
+        UsageError: An argument is of another kind, `inner` is cached already or has no name, or a
+            declaration is not one of this tool.
     """
 
-    cache: Cache
-    inner: Any
-    _calls: ToolCalls
-    _said: Mapping[str, Any]
+    if TYPE_CHECKING:  # else a tool that is a pydantic model would take it for a field
+        _calls: ToolCalls
+
+    def __new__(cls, cache: Any = None, inner: Any = None, *rest: Any, **named: Any) -> Self:  # noqa: ARG004
+        """A tool that is of the class of the inner one, too."""
+        of_its_own = isinstance(inner, BaseTool) and not isinstance(inner, CachedTool)
+        kind: Any = type(inner) if of_its_own else FunctionTool
+        return cast("Self", object.__new__(_kind(kind) if cls is CachedTool else cls))
+
+    def __init__(
+        self,
+        cache: Cache,
+        inner: BaseTool | Callable[..., Any],
+        registry: ToolRegistry | None = None,
+        *,
+        identity: Any = None,
+        output: type[BaseModel] | None = None,
+    ) -> None:
+        caching = ToolCaching(cache, registry)
+        if isinstance(inner, CachedTool) or not callable(inner):
+            raise UsageError(
+                "the second argument must be a tool that is not cached yet, or a function, "
+                f"not {type(inner).__name__}"
+            )
+        tool = inner if isinstance(inner, BaseTool) else FunctionTool.from_defaults(fn=inner)
+        if not tool.metadata.name:
+            raise UsageError("a tool without a name cannot be told apart from others: name it")
+        calls = ToolCalls(self, tool, caching, identity=identity, output=output)
+        object.__setattr__(self, "_calls", calls)
+        caching.registry.check(tool.metadata.get_name(), self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> ToolOutput:
         """What the tool gives, from the cache or from the tool itself."""
         return self._calls.call(self.inner, args, kwargs)
+
+    @property
+    def cache(self) -> Cache:
+        """The cache."""
+        return self._calls.caching.cache
+
+    @property
+    def inner(self) -> Any:
+        """The tool itself."""
+        return self._calls.tool
 
     @property
     def metadata(self) -> ToolMetadata:
@@ -138,7 +118,7 @@ class CachedTool(BaseTool):
         return SameAs(self.inner)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or "inner" not in self.__dict__:
+        if name.startswith("__") or "_calls" not in self.__dict__:
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
         return getattr(self.inner, name)
 
@@ -147,10 +127,14 @@ class CachedTool(BaseTool):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         del protocol
-        return functools.partial(cached_tool, **self._said), (self.cache, self.inner)
+        calls = self._calls
+        again = functools.partial(CachedTool, identity=calls.identity, output=calls.output)
+        return again, (self.cache, self.inner, calls.caching.registry)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.metadata.name!r}>"
+
+    __str__ = __repr__
 
 
 class CachedAsyncTool(CachedTool, AsyncBaseTool):

@@ -143,13 +143,13 @@ def test_caches_on_one_store_add_up_and_overwrite_nothing(tmp_path):
     with opened(path, clock) as one, opened(path, clock) as other:
         assert (serves(one), serves(other)) == (0, 0)
         taught(one, 300)
-        own = 30 - sum(taught(other, 30))
+        own = taught(other, 30, right=False).count(False)
         one.engine.parts.journal.flush()
         other.engine.parts.journal.flush()
-        assert len(_record(other)["judged"]) == own
+        assert len(_record(other)["judged"]) == own > 20
         clock.advance(learnt.AGAIN)
-        while len(_record(other)["judged"]) == own:
-            taught(other, 1)
+        while taught(other, 1, right=False)[0]:
+            pass  # until one is audited
         other.engine.parts.journal.flush()
         assert len(_record(other)["judged"]) == own + 1 + len(_record(one)["judged"])
         clock.advance(learnt.AGAIN)

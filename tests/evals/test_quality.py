@@ -10,6 +10,7 @@ from evals.peers import environment, started
 from evals.quality.gptcache import gptcache
 from evals.quality.intents import noisy
 from evals.quality.pairs import share
+from evals.quality.side_by_side import beside, nothing
 from evals.quality.texts import asked_in_turn, contrasts, pairs, seen, stream
 from evals.quality.weights import WITHOUT, others, shipped_weights
 from evals.rag.texts import folder
@@ -18,10 +19,10 @@ from evals import quality
 from stemma.embedders import HashingEmbedder
 from stemma.policies.learning import Judgement, Trial
 from stemma.policies.threshold import Decision, ThresholdPolicy
-from stemma.replays.contenders import exact, nothing, orders, put, static
+from stemma.replays.contenders import exact, orders, put, static
 from stemma.replays.log import Request
 from stemma.replays.replay import gold, replay
-from stemma.replays.tally import beside, over_orders, tally
+from stemma.replays.tally import over_orders, tally
 
 SMALL = {"zipf": 0.01, "intents": 0.02, "pairs": 0.03, "chinese": 0.1, "followups": 0.01}
 """`gptcache` makes an environment of its own, from the network; its parts are tested below."""

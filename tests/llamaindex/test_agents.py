@@ -26,7 +26,7 @@ from workflows.errors import WorkflowCancelledByUser
 
 import stemma
 from stemma import Selector
-from stemma_llamaindex import CachedLLM, cacheable, cached_tool
+from stemma_llamaindex import CachedLLM, CachedTool, cacheable
 
 MODEL: list = []
 TOOLS: list = []
@@ -122,12 +122,12 @@ def move(id: str, seat: str) -> str:
 
 def function_agent(cache, **said):
     llm = CachedLLM(cache, MockFunctionCallingLLM(response_generator=say, is_chat_model=True))
-    tools = [cached_tool(cache, get_booking), cached_tool(cache, move)]
+    tools = [CachedTool(cache, get_booking), CachedTool(cache, move)]
     return FunctionAgent(**{"llm": llm, "tools": tools, **said})
 
 
 def react_agent(cache, **said):
-    tools = [cached_tool(cache, get_booking), cached_tool(cache, move)]
+    tools = [CachedTool(cache, get_booking), CachedTool(cache, move)]
     return ReActAgent(**{"llm": CachedLLM(cache, Reasoning()), "tools": tools, **said})
 
 
@@ -198,6 +198,7 @@ async def test_a_write_takes_back_what_was_read(agent):
     assert str(again) == "In the end: booking 1 has seat 14B"
     await agent.run(user_msg="Where is booking 2 ?")
     assert TOOLS == ["get 1", "get 2", "move 1", "get 1"]
+    assert len(MODEL) == 2 + 2 + 4 + 1  # in the end, only the step that tells the new seat
 
 
 async def test_a_write_is_never_left_out(agent):
@@ -235,7 +236,7 @@ async def test_an_engine_as_a_tool_and_the_document_that_it_read(cache):
             return Response(f"{query_str} in Oslo", source_nodes=[node])
 
     shelf = cacheable(ttl=60)(QueryEngineTool.from_defaults(Shelf(), name="shelf"))
-    agent = FunctionAgent(llm=llm, tools=[cached_tool(cache, shelf)])
+    agent = FunctionAgent(llm=llm, tools=[CachedTool(cache, shelf)])
     for _ in range(2):
         assert str(await agent.run(user_msg="Look.")) == "what? in Oslo"
     assert len(MODEL) == 2
@@ -244,7 +245,7 @@ async def test_an_engine_as_a_tool_and_the_document_that_it_read(cache):
 
 async def test_a_tool_that_returns_directly(cache):
     inner = FunctionTool.from_defaults(async_fn=get_booking, return_direct=True)
-    agent = function_agent(cache, tools=[cached_tool(cache, inner)])
+    agent = function_agent(cache, tools=[CachedTool(cache, inner)])
     for _ in range(2):
         said = await agent.run(user_msg="Where is booking 1 ?")
         assert str(said) == "booking 1 has seat 12A"
@@ -261,7 +262,7 @@ async def test_a_tool_that_takes_the_context_gets_it(cache, recwarn):
         TOOLS.append(f"get {id}")
         return f"{id}, the {count}st"
 
-    agent = function_agent(cache, tools=[cached_tool(cache, get_booking)])
+    agent = function_agent(cache, tools=[CachedTool(cache, get_booking)])
     for _ in range(2):
         assert str(await agent.run(user_msg="Where is 1 ?")) == "In the end: 1, the 1st"
     assert TOOLS == ["get 1", "get 1"]
@@ -294,7 +295,7 @@ async def test_what_a_tool_gave_as_text_is_never_compared_by_meaning(cache_by_me
         return f"The booking of the whole group of friends {SEATS[id]} in the middle of the train"
 
     cache = cache_by_meaning
-    agent = react_agent(cache, tools=[cached_tool(cache, get_booking)])
+    agent = react_agent(cache, tools=[CachedTool(cache, get_booking)])
     for seat in ("waits", "please waits"):
         SEATS["1"] = seat
         assert seat in str(await agent.run(user_msg="Where is booking 1 ?"))
@@ -331,10 +332,10 @@ def greet(name: str) -> str:
 def office(cache):
     llm = CachedLLM(cache, MockFunctionCallingLLM(response_generator=desk, is_chat_model=True))
     door = FunctionAgent(
-        name="door", description="Greets.", llm=llm, tools=[cached_tool(cache, greet)]
+        name="door", description="Greets.", llm=llm, tools=[CachedTool(cache, greet)]
     )
     clerk = FunctionAgent(
-        name="clerk", description="Looks up.", llm=llm, tools=[cached_tool(cache, get_booking)]
+        name="clerk", description="Looks up.", llm=llm, tools=[CachedTool(cache, get_booking)]
     )
     return AgentWorkflow(agents=[door, clerk], root_agent="door")
 
@@ -374,7 +375,7 @@ async def test_two_tenants_at_once_in_one_loop_do_not_mix(cache, agent):
         return f"booking {id} has seat {at_once[tenant]}"
 
     (one,) = agent.agents.values() if isinstance(agent, AgentWorkflow) else [agent]
-    one.tools = [cached_tool(cache, get_booking)]
+    one.tools = [CachedTool(cache, get_booking)]
 
     async def run(tenant):
         with cache.using(tenant=tenant):
@@ -417,7 +418,7 @@ async def test_a_tool_that_fails_is_called_again(cache, agent):
         return f"booking {id} has seat 12A"
 
     (one,) = agent.agents.values() if isinstance(agent, AgentWorkflow) else [agent]
-    one.tools = [cached_tool(cache, get_booking)]
+    one.tools = [CachedTool(cache, get_booking)]
     assert str(await agent.run(user_msg="Where is booking 1 ?")) == "In the end: 503"
     assert entries(cache, "hop") == ()
     said = await agent.run(user_msg="Where is booking 1 ?")
@@ -437,7 +438,7 @@ async def test_a_run_that_is_cancelled_in_a_tool_stores_nothing_of_it(cache, age
         return f"booking {id} has seat 12A"
 
     (one,) = agent.agents.values() if isinstance(agent, AgentWorkflow) else [agent]
-    one.tools = [cached_tool(cache, get_booking)]
+    one.tools = [CachedTool(cache, get_booking)]
     handler = agent.run(user_msg="Where is booking 1 ?")
     await asyncio.wait_for(started.wait(), 10)
     await handler.cancel_run()

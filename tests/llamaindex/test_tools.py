@@ -17,7 +17,7 @@ from llama_index.core.query_engine import CustomQueryEngine
 from llama_index.core.schema import Document, NodeWithScore, TextNode
 from llama_index.core.tools import FunctionTool, QueryEngineTool, RetrieverTool, ToolOutput
 from llama_index.core.tools.calling import acall_tool, call_tool
-from llama_index.core.tools.types import BaseTool, ToolMetadata
+from llama_index.core.tools.types import AsyncBaseTool, BaseTool, ToolMetadata
 from llama_index.core.workflow import Context, StartEvent, StopEvent, Workflow, step
 from llama_index_instrumentation import get_dispatcher
 from llama_index_instrumentation.event_handlers import BaseEventHandler
@@ -26,7 +26,7 @@ from pydantic import BaseModel, Field
 import stemma
 from stemma import Selector, UsageError
 from stemma.tools import ToolPolicy, ToolRegistry
-from stemma_llamaindex import CachedQueryEngine, CacheHitEvent, cacheable, cached_tool
+from stemma_llamaindex import CachedQueryEngine, CachedTool, CacheHitEvent, cacheable
 from stemma_llamaindex.describing import describe
 
 CALLS: list = []
@@ -98,7 +98,7 @@ def entries(cache, node="hop"):
 
 
 def test_a_hit_is_what_the_miss_was_and_says_so(cache, do):
-    tool = cached_tool(cache, get_booking)
+    tool = CachedTool(cache, get_booking)
     first, again = do(tool, id="1"), do(tool, id="1")
     assert CALLS == ["get 1"]
     assert "stemma" not in first.raw_input
@@ -109,7 +109,7 @@ def test_a_hit_is_what_the_miss_was_and_says_so(cache, do):
 
 def test_it_is_what_the_tool_is(cache):
     inner = FunctionTool.from_defaults(get_booking, return_direct=True, description="Of one.")
-    tool = cached_tool(cache, inner)
+    tool = CachedTool(cache, inner)
     assert isinstance(tool, FunctionTool)
     assert tool.metadata is inner.metadata
     assert tool.metadata.return_direct
@@ -136,14 +136,14 @@ def test_the_declaration_may_be_anywhere(cache, do, native, order):
     mark, function = cacheable(ttl=60), alook if native else look
     function = mark(function) if order == "function" else function
     tool = FunctionTool.from_defaults(**({"async_fn": function} if native else {"fn": function}))
-    tool = cached_tool(cache, mark(tool) if order == "tool" else tool)
+    tool = CachedTool(cache, mark(tool) if order == "tool" else tool)
     tool = mark(tool) if order == "cached" else tool
     assert [do(tool, about="x").content for _ in range(2)] == ["all of x"] * 2
     assert CALLS == ["x"]
 
 
 def test_one_way_to_call_serves_what_another_has_stored(cache):
-    tool = cached_tool(cache, get_booking)
+    tool = CachedTool(cache, get_booking)
     told = [tool("1"), tool.call(id="1", detail=1), asyncio.run(tool.acall("1", detail=1))]
     assert CALLS == ["get 1"]
     assert [one.raw_input["kwargs"] for one in told] == [
@@ -160,14 +160,14 @@ def test_nothing_is_kept_of_what_declares_nothing(cache, do):
         CALLS.append(about)
         return about
 
-    tool = cached_tool(cache, look)
+    tool = CachedTool(cache, look)
     assert [do(tool, about="x").content for _ in range(2)] == ["x", "x"]
     assert CALLS == ["x", "x"]
     assert entries(cache) == ()
 
 
 def test_a_write_takes_back_what_was_read_of_it(cache, do):
-    read, write = cached_tool(cache, get_booking), cached_tool(cache, move)
+    read, write = CachedTool(cache, get_booking), CachedTool(cache, move)
     do(read, id="1"), do(read, id="2")
     assert do(write, id="1", seat="14B").content == "done"
     assert do(read, id="1").raw_output["seat"] == "14B"
@@ -208,7 +208,7 @@ def seats(about: str = "") -> list[Seat] | None:
     ],
 )
 def test_what_it_gave_comes_back_as_it_was(cache, do, given):
-    tool = cached_tool(cache, counted(give=given))
+    tool = CachedTool(cache, counted(give=given))
     first, again = do(tool, about="x"), do(tool, about="x")
     assert CALLS == ["x"]
     assert again.raw_output == first.raw_output == given
@@ -218,7 +218,7 @@ def test_what_it_gave_comes_back_as_it_was(cache, do, given):
 
 @pytest.mark.parametrize("function", [seat, seats])
 def test_objects_of_the_class_that_it_is_annotated_with_come_back(cache, do, function):
-    tool = cached_tool(cache, cacheable(ttl=60)(function))
+    tool = CachedTool(cache, cacheable(ttl=60)(function))
     first, again = do(tool, about="x"), do(tool, about="x")
     assert CALLS == ["x"]
     assert again.raw_output == first.raw_output
@@ -227,20 +227,20 @@ def test_objects_of_the_class_that_it_is_annotated_with_come_back(cache, do, fun
 
 def test_objects_of_a_class_that_is_named_come_back(cache):
     inner = counted(give=lambda: Seat(row=1, letter="B"))
-    cached_tool(cache, inner)(about="x")
-    named = cached_tool(cache, inner, output=Seat)
+    CachedTool(cache, inner)(about="x")
+    named = CachedTool(cache, inner, output=Seat)
     assert [named(about="x").raw_output for _ in range(2)] == [Seat(row=1, letter="B")] * 2
     assert len(CALLS) == 2
 
 
 def test_what_would_not_come_back_is_not_stored(cache, do):
-    tool = cached_tool(cache, counted(give=object))
+    tool = CachedTool(cache, counted(give=object))
     assert all(type(do(tool, about="x").raw_output) is object for _ in range(2))
     assert len(CALLS) == 2
 
 
 def test_a_hit_is_a_copy_of_its_own(cache):
-    tool = cached_tool(cache, get_booking)
+    tool = CachedTool(cache, get_booking)
     tool(id="1").raw_output["seat"] = "spoilt"
     tool(id="1").raw_output["seat"] = "spoilt"
     assert tool(id="1").raw_output["seat"] == "12A"
@@ -257,10 +257,10 @@ def test_arguments_that_no_model_gives_count(cache, where):
     if where == "fixed":
         told = [{"partial_params": {"limit": limit}} for limit in (5, 5, 6)]
         for one in told:
-            cached_tool(cache, FunctionTool.from_defaults(mark(look), **one))(about="x")
+            CachedTool(cache, FunctionTool.from_defaults(mark(look), **one))(about="x")
         assert CALLS == [("x", 5, 2), ("x", 6, 2)]
         return
-    tool = cached_tool(cache, mark(look))
+    tool = CachedTool(cache, mark(look))
     name = "limit" if where == "default" else "far"
     tool(about="x"), tool(about="x", **{name: 5 if where == "default" else 2})
     assert len(CALLS) == 1
@@ -287,7 +287,7 @@ class Desk:
 def test_what_a_method_is_bound_to_counts(cache):
     def tool(where, **said):
         inner = cacheable(ttl=60)(FunctionTool.from_defaults(Desk(where).look))
-        return cached_tool(cache, inner, **said)
+        return CachedTool(cache, inner, **said)
 
     with pytest.warns(RuntimeWarning, match="bypassed"):
         assert tool("Oslo")(about="x").content == "x in Oslo"
@@ -305,7 +305,7 @@ def test_arguments_by_meaning_and_the_copy_tells_the_present_ones(do):
 
     asked = "Until when can I cancel my order with you"
     with stemma.open(":memory:", embedder="hashing", tenant="t") as cache:
-        tool = cached_tool(cache, look_up)
+        tool = CachedTool(cache, look_up)
         do(tool, question=f"{asked}?")
         again = do(tool, question=f"{asked} please?")
     assert len(CALLS) == 1
@@ -320,7 +320,7 @@ def test_errors_pass_through_and_are_not_stored(cache):
     def fail():
         raise RuntimeError("503")
 
-    tool = cached_tool(cache, counted(give=fail))
+    tool = CachedTool(cache, counted(give=fail))
     for _ in range(2):
         with pytest.raises(RuntimeError, match="503"):
             tool(about="x")
@@ -337,20 +337,20 @@ def test_an_error_that_is_told_is_not_stored(cache, do):
     inner = counted(give="data")
     inner._callback = failed
     inner._async_callback = None
-    tool = cached_tool(cache, FunctionTool(inner.fn, inner.metadata, callback=failed))
+    tool = CachedTool(cache, FunctionTool(inner.fn, inner.metadata, callback=failed))
     assert all(do(tool, about="x").is_error for _ in range(2))
     assert len(CALLS) == 2
 
 
 def test_a_callbacks_own_content_comes_back(cache, do):
     inner = FunctionTool.from_defaults(get_booking, callback=lambda raw: f"in {raw['seat']}")
-    tool = cached_tool(cache, inner)
+    tool = CachedTool(cache, inner)
     assert [do(tool, id="1").content for _ in range(2)] == ["in 12A"] * 2
     assert CALLS == ["get 1"]
 
 
 def test_keep_is_asked_about_what_the_function_gave(cache, do):
-    tool = cached_tool(cache, counted(give=list, ttl=60, keep=lambda found: found != []))
+    tool = CachedTool(cache, counted(give=list, ttl=60, keep=lambda found: found != []))
     assert [do(tool, about="x").raw_output for _ in range(2)] == [[], []]
     assert len(CALLS) == 2
 
@@ -377,7 +377,7 @@ async def test_a_tool_that_takes_a_context_is_called_every_time(cache):
         return "done"
 
     ctx = await Run().run()
-    read, look = cached_tool(cache, get_booking), cached_tool(cache, state)
+    read, look = CachedTool(cache, get_booking), CachedTool(cache, state)
     assert look.requires_context
     assert look.ctx_param_name == "ctx"
     with pytest.warns(RuntimeWarning, match="bypassed"):
@@ -385,7 +385,7 @@ async def test_a_tool_that_takes_a_context_is_called_every_time(cache):
     assert CALLS == ["user", "user"]
     assert told[0].raw_input == {"args": (), "kwargs": {"name": "user"}}
     await read.acall(id="1")
-    await cached_tool(cache, move_in).acall(ctx=ctx, id="1")
+    await CachedTool(cache, move_in).acall(ctx=ctx, id="1")
     assert (await read.acall(id="1")).raw_output["seat"] == "1C"
     with pytest.raises(ValueError, match="Context is required"):
         await look.acall(name="user")
@@ -393,7 +393,7 @@ async def test_a_tool_that_takes_a_context_is_called_every_time(cache):
 
 def test_without_a_tenant_it_is_called_every_time(do):
     with stemma.open(":memory:", embedder=None) as cache:
-        tool = cached_tool(cache, get_booking)
+        tool = CachedTool(cache, get_booking)
         with pytest.warns(RuntimeWarning, match="tenant") as told:
             assert [do(tool, id="1").raw_output["seat"] for _ in range(3)] == ["12A"] * 3
         assert len(CALLS) == 3
@@ -401,7 +401,7 @@ def test_without_a_tenant_it_is_called_every_time(do):
 
 
 def test_tenants_do_not_share(cache, do):
-    tool = cached_tool(cache, get_booking)
+    tool = CachedTool(cache, get_booking)
     for tenant in ("a", "b", "a"):
         with cache.using(tenant=tenant):
             do(tool, id="1")
@@ -416,13 +416,24 @@ def test_a_registry_declares_tools_that_say_nothing(cache, do):
         CALLS.append(about)
         return about
 
-    tool = cached_tool(cache, look, registry=registry)
+    tool = CachedTool(cache, look, registry=registry)
     do(tool, about="x"), do(tool, about="x")
     assert CALLS == ["x"]
-    do(cached_tool(cache, counted(give="", name="other"), registry=ToolRegistry()), about="-")
-    do(cached_tool(cache, lambda: None, registry=registry))
+    do(CachedTool(cache, counted(give="", name="other"), registry=ToolRegistry()), about="-")
+    do(CachedTool(cache, lambda: None, registry=registry))
     do(tool, about="x")
     assert CALLS == ["x", "-", "x"]
+
+
+def test_a_tool_whose_result_depends_on_the_way_there(cache, do):
+    page = CachedTool(cache, counted(give="a page", name="page", ttl=60, path=True))
+    ways = [CachedTool(cache, counted(give="", name=name)) for name in ("up", "down", "up")]
+    for way in ways:
+        with cache.trace():
+            do(way, about=way.metadata.name)
+            do(page, about="page")
+    assert CALLS == ["up", "page", "down", "page"]
+    assert sorted(entry.hop for entry in entries(cache)) == [1, 1, 2, 2]
 
 
 def test_hits_are_told_as_events(cache):
@@ -440,7 +451,7 @@ def test_hits_are_told_as_events(cache):
     hits = Hits()
     get_dispatcher().add_event_handler(hits)
     try:
-        tool = cached_tool(cache, get_booking)
+        tool = CachedTool(cache, get_booking)
         tool(id="1"), tool(id="1"), asyncio.run(tool.acall(id="1"))
     finally:
         get_dispatcher().event_handlers.remove(hits)
@@ -449,7 +460,7 @@ def test_hits_are_told_as_events(cache):
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
 def test_a_copy_goes_on_using_the_same_cache(cache, copied):
-    tool = cached_tool(cache, get_booking)
+    tool = CachedTool(cache, get_booking)
     tool(id="1")
     again = copied(tool)
     assert again(id="1").raw_input["stemma"]["hit"]
@@ -467,7 +478,7 @@ async def test_who_asks_at_once_makes_one_call(cache):
         await asyncio.sleep(0.01)
         return [about]
 
-    tool = cached_tool(cache, slow)
+    tool = CachedTool(cache, slow)
     told = await asyncio.gather(*(tool.acall(about="x") for _ in range(5)))
     assert CALLS == ["x"]
     assert len({id(one.raw_output) for one in told}) == 5
@@ -484,7 +495,7 @@ async def test_a_cancelled_read_stores_nothing(cache):
         await asyncio.sleep(60 if len(CALLS) == 1 else 0)
         return about
 
-    tool = cached_tool(cache, slow)
+    tool = CachedTool(cache, slow)
     task = asyncio.create_task(tool.acall(about="x"))
     await started.wait()
     task.cancel()
@@ -506,7 +517,7 @@ async def test_a_write_in_a_thread_that_outlives_its_caller_is_taken_back_when_i
         written.set()
         return "done"
 
-    read, write = cached_tool(cache, get_booking), cached_tool(cache, slowly)
+    read, write = CachedTool(cache, get_booking), CachedTool(cache, slowly)
     task = asyncio.create_task(write.acall(id="1"))
     await asyncio.to_thread(started.wait, 10)
     task.cancel()
@@ -539,7 +550,7 @@ def engine_tool(engine, **declared):
 
 
 def test_an_engines_answer_comes_back_whole(cache, do):
-    tool = cached_tool(cache, engine_tool(Shelf()))
+    tool = CachedTool(cache, engine_tool(Shelf()))
     assert isinstance(tool, QueryEngineTool)
     assert tool.query_engine is tool.inner.query_engine
     first, again = do(tool, input="what?"), do(tool, input="what?")
@@ -551,7 +562,7 @@ def test_an_engines_answer_comes_back_whole(cache, do):
 
 def test_two_engines_of_one_name_do_not_mix(cache, do):
     told = [
-        do(cached_tool(cache, engine_tool(Shelf(where=where))), input="what?").content
+        do(CachedTool(cache, engine_tool(Shelf(where=where))), input="what?").content
         for where in ("Oslo", "Bergen", "Oslo")
     ]
     assert told == ["what? in Oslo", "what? in Bergen", "what? in Oslo"]
@@ -559,7 +570,7 @@ def test_two_engines_of_one_name_do_not_mix(cache, do):
 
 
 def test_a_document_that_changes_takes_an_engines_answer_back(cache, do):
-    tool = cached_tool(cache, engine_tool(Shelf()))
+    tool = CachedTool(cache, engine_tool(Shelf()))
     do(tool, input="what?")
     assert [entry.node for entry in cache.recall(source="page-Oslo").entries] == ["hop"]
     do(tool, input="what?")
@@ -572,7 +583,7 @@ def test_answers_that_say_nothing_are_not_stored(cache, do):
             CALLS.append(query_str)
             return Response("Empty Response")
 
-    tool = cached_tool(cache, engine_tool(Nothing()))
+    tool = CachedTool(cache, engine_tool(Nothing()))
     do(tool, input="what?"), do(tool, input="what?")
     assert len(CALLS) == 2
 
@@ -603,7 +614,7 @@ def index():
 @pytest.mark.parametrize(("finish", "stored"), [("stop", 1), ("content_filter", 0), ("length", 0)])
 def test_an_answer_that_was_cut_off_is_not_stored(cache, do, finish, stored):
     engine = index().as_query_engine(llm=Speaker(finish=finish))
-    tool = cached_tool(cache, engine_tool(engine))
+    tool = CachedTool(cache, engine_tool(engine))
     do(tool, input="what?"), do(tool, input="what?")
     assert len(entries(cache)) == stored
     assert len(CALLS) == 2 - stored
@@ -612,7 +623,7 @@ def test_an_answer_that_was_cut_off_is_not_stored(cache, do, finish, stored):
 def test_what_a_retriever_in_a_tool_found_is_its_lineage(cache, do):
     retriever = index().as_retriever()
     tool = cacheable(ttl=60)(RetrieverTool.from_defaults(retriever, name="find"))
-    tool = cached_tool(cache, tool)
+    tool = CachedTool(cache, tool)
     first, again = do(tool, input="codex"), do(tool, input="codex")
     assert without_note(again) == first
     assert [one.node.text for one in again.raw_output] == ["A codex is a book."]
@@ -621,10 +632,35 @@ def test_what_a_retriever_in_a_tool_found_is_its_lineage(cache, do):
 
 
 def test_a_cached_engine_in_a_cached_tool(cache, do):
-    tool = cached_tool(cache, engine_tool(CachedQueryEngine(cache, Shelf())))
+    tool = CachedTool(cache, engine_tool(CachedQueryEngine(cache, Shelf())))
     do(tool, input="what?"), do(tool, input="what?")
     assert CALLS == ["what?"]
     assert [entry.node for entry in cache.recall(source="page-Oslo").entries] == ["answer", "hop"]
+
+
+class Named(BaseModel, AsyncBaseTool):
+    """A tool with fields."""
+
+    where: str
+
+    @property
+    def metadata(self):
+        return ToolMetadata(name="named", description="Named.")
+
+    def call(self, input):
+        CALLS.append(input)
+        return ToolOutput("named", content=f"{input} in {self.where}", raw_input={"input": input})
+
+    async def acall(self, input):
+        return self.call(input)
+
+
+def test_a_tool_that_is_a_model_with_fields(cache, do):
+    for where in ("Oslo", "Bergen", "Oslo"):
+        tool = CachedTool(cache, cacheable(ttl=60)(Named(where=where)))
+        assert (tool.where, do(tool, input="x").content) == (where, f"x in {where}")
+    assert isinstance(tool, Named)
+    assert CALLS == ["x", "x"]
 
 
 class Plain(BaseTool):
@@ -643,7 +679,7 @@ class Plain(BaseTool):
 
 
 def test_a_tool_that_cannot_be_awaited(cache):
-    tool = cached_tool(cache, cacheable(ttl=60)(Plain()))
+    tool = CachedTool(cache, cacheable(ttl=60)(Plain()))
     told = [
         tool("x"),
         call_tool(tool, {"input": "x"}),
@@ -656,10 +692,10 @@ def test_a_tool_that_cannot_be_awaited(cache):
 def test_a_tool_that_holds_a_connection_has_no_key_unless_it_is_said_what_it_is(cache):
     with Path(__file__).open(encoding="utf-8") as connection:
         inner = cacheable(ttl=60)(Plain(connection))
-        tool = cached_tool(cache, inner)
+        tool = CachedTool(cache, inner)
         with pytest.warns(RuntimeWarning, match="bypassed"):
             tool("x"), tool("x")
-        named = cached_tool(cache, inner, identity="the file")
+        named = CachedTool(cache, inner, identity="the file")
         named("x"), named("x")
     assert len(CALLS) == 3
 
@@ -670,12 +706,12 @@ def test_a_tool_that_holds_a_connection_has_no_key_unless_it_is_said_what_it_is(
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        (lambda cache: cached_tool("cache", get_booking), "stemma.open"),
-        (lambda cache: cached_tool(cache, "get_booking"), "a tool or a function"),
-        (lambda cache: cached_tool(cache, cached_tool(cache, move)), "already"),
-        (lambda cache: cached_tool(cache, move, registry={}), "ToolRegistry"),
+        (lambda cache: CachedTool("cache", get_booking), "stemma.open"),
+        (lambda cache: CachedTool(cache, "get_booking"), "or a function"),
+        (lambda cache: CachedTool(cache, CachedTool(cache, move)), "not cached yet"),
+        (lambda cache: CachedTool(cache, move, registry={}), "ToolRegistry"),
         (
-            lambda cache: cached_tool(cache, FunctionTool(move, ToolMetadata("Nameless."))),
+            lambda cache: CachedTool(cache, FunctionTool(move, ToolMetadata("Nameless."))),
             "name it",
         ),
     ],
@@ -689,4 +725,4 @@ def test_a_declaration_that_is_not_of_the_tool_is_refused_at_the_start(cache):
     registry = ToolRegistry()
     registry.declare("move", ToolPolicy(writes=["booking:{booking_id}"]))
     with pytest.raises(UsageError, match="no argument booking_id; it has id, seat"):
-        cached_tool(cache, move, registry=registry)
+        CachedTool(cache, move, registry=registry)

@@ -128,7 +128,7 @@ def test_a_sure_hit_is_served_from_the_first_request_on_and_only_with_the_known_
         bool(VerifiedPolicy(0.05, embedder=EMBEDDER, seed=seed).decide(ASKED, crowd).accepted)
         for seed in range(400)
     ]
-    assert 300 < sum(served) < 400  # the others are audited
+    assert 360 < sum(served) < 400  # the others are audited
     for seed in range(40):
         assert (
             not VerifiedPolicy(0.05, embedder="another/1", seed=seed).decide(ASKED, crowd).accepted

@@ -1,5 +1,6 @@
 """What may be kept of a declared read, by what it is told apart, and what is never kept."""
 
+import asyncio
 import datetime as dt
 import decimal
 import threading
@@ -213,6 +214,20 @@ def test_what_the_caller_or_the_declaration_does_not_admit_is_not_stored(cache):
     error = tools.call("search", {}, lambda: "503", admit=lambda value: "an error")
     assert error.stored.detail == "an error"
     assert tools.call("search", {}, lambda: ["x"]).stored
+
+
+@pytest.mark.parametrize("called", ["sync", "async"])
+def test_a_declaration_is_asked_about_what_the_tool_gave_inside_of_a_result(cache, called):
+    tools = ToolCaching(cache, registry(search=ToolPolicy(ttl=60, keep=lambda found: found != [])))
+
+    def stored(found):
+        said = {"result": lambda wrapped: wrapped["found"]}
+        if called == "sync":
+            return tools.call("search", {}, lambda: {"found": found}, **said).stored
+        return asyncio.run(tools.acall("search", {}, lambda: {"found": found}, **said)).stored
+
+    assert stored([]).refused == "not_admitted"
+    assert not stored(["x"]).refused
 
 
 def test_a_condition_on_the_arguments(cache):

@@ -433,13 +433,21 @@ def test_what_is_built_on_a_world_is_stored_in_no_other_and_not_outside(cache, t
         with cache.world():
             return tools.call("get", {"id": None}, lambda: "all").value
 
+    def written():
+        with cache.world():
+            return Bookings(tools).move()
+
     assert answered(cache, "outside", in_a_world).stored.refused == "not_admitted"
     assert answered(cache, "past the cache", bypassed).stored.refused == "not_admitted"
+    assert answered(cache, "written", written).stored.refused == "not_admitted"
     with cache.world():
         assert answered(cache, "in another", in_a_world).stored.refused == "not_admitted"
     with cache.trace():
-        in_a_world()
+        assert answered(cache, "before it", lambda: "x").stored
+        with cache.hop("simulate"):
+            in_a_world()
         assert answered(cache, "after it", lambda: "x").stored.refused == "not_admitted"
+        assert tools.call("get", {"id": "2"}, lambda: "7F").stored  # is built on nothing before
     assert answered(cache, "apart from it", lambda: "x").stored
 
 

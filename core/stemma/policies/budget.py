@@ -5,7 +5,8 @@ a bar were wrong follows in two steps. What the scores make one expect: each jud
 for `weight` requests, as doubtful as its score says. And how far the scores are to be believed: as
 many as were found wrong among the judged above the bar, over as many as had been expected there.
 The weights have no part in the second step, since what a judgement says of a score does not depend
-on why it was judged. So one wrong hit among twenty that stand for many is not taken for twenty.
+on why it was judged. Where the wrong ones, each counted as many times as it stands for, are more
+than that, they count: what the scores have seen so far is then not what they meet now.
 """
 
 from __future__ import annotations
@@ -72,12 +73,12 @@ def lowest_bar(
     if not len(scores):
         return math.inf
     order = np.argsort(-scores, kind="stable")
-    found = _BELIEVED + np.cumsum(wrong[order])
-    expected = _BELIEVED + np.cumsum(doubt[order])
-    spent = (found + _DEVIATIONS * np.sqrt(found)) / expected * np.cumsum((weights * doubt)[order])
-    ranked = scores[order]
+    ranked, weights, wrong, doubt = (one[order] for one in (scores, weights, wrong, doubt))
+    found, expected = _BELIEVED + np.cumsum(wrong), _BELIEVED + np.cumsum(doubt)
+    spent = _UNTOLD + (found + _DEVIATIONS * np.sqrt(found)) / expected * np.cumsum(weights * doubt)
+    counted = np.cumsum(weights * wrong)
     among = np.append(ranked[1:] == ranked[:-1], False)  # a bar is over or under all of a score
-    over = (spent + _UNTOLD > bound * (requests + 1)) & ~among
+    over = (np.maximum(spent, counted) > bound * (requests + 1)) & ~among
     if not over.any():
         return float(ranked[-1])
     first = float(ranked[int(np.argmax(over))])

@@ -34,6 +34,9 @@ _RIDGE = 5.0
 _DOUBTFUL = 0.1
 """The warm start ends once so many are wrong that twice the bound makes that rarer than this."""
 
+_LEAST = 0.0
+"""Log-odds: no budget pays for a hit that is as likely to be wrong as right."""
+
 _SERVED = 1e6
 
 _CLEAR = KNOWN.index("clear")
@@ -218,7 +221,7 @@ class Evidence:
         doubt = doubts(scores)
         if self._warm:  # what is served whatever the bar has its part of the budget first
             scores[judged[:, _CLEAR] > 0] = _SERVED
-        self._bar = lowest_bar(
+        bar = lowest_bar(
             scores,
             doubt,
             judged[:, _WEIGHT],
@@ -226,6 +229,7 @@ class Evidence:
             requests=self._requests - before,
             bound=self._bound,
         )
+        self._bar = max(bar, _LEAST)
 
 
 def _weight(name: str, value: object) -> float:

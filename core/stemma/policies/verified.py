@@ -53,10 +53,7 @@ class VerifiedPolicy:
     Args:
         max_error: The share, 0 to 0.5. 0 serves nothing by meaning.
         embedder: The revision of the embedder whose similarities are decided on.
-        weights: A record of the verifier's weights and those of `stemma.policies.standing`, as
-            `python -m evals.fit_verifier --out FILE` writes it; by default the one that comes with
-            the package.
-        verifier: What compares the texts, instead of the one that those weights describe.
+        verifier: What compares the texts; by default the one whose weights come with the package.
         audits: The share of would-be hits that is computed afresh where they are as doubtful as
             `max_error` allows on average, above 0; of surer ones fewer are, of others more, see
             `audit_share` in `stemma.policies.budget`.
@@ -78,7 +75,6 @@ class VerifiedPolicy:
         max_error: float = 0.02,
         *,
         embedder: str = "",
-        weights: Mapping[str, Any] | None = None,
         verifier: Verifier | None = None,
         audits: float = 0.05,
         seed: int = 0,
@@ -88,7 +84,7 @@ class VerifiedPolicy:
         if share("audits", audits) == 0:
             raise UsageError("audits must be above 0: without any, nothing bounds the error")
         self.embedder = embedder
-        record = shipped() if weights is None else weights
+        record = shipped()
         self._verifier = FeatureVerifier.read(record) if verifier is None else verifier
         self._evidence = Evidence(
             prior=record["standing"] if prior is None else prior,
@@ -99,7 +95,6 @@ class VerifiedPolicy:
         self._seed = seed
         self._settings: dict[str, Any] = {
             "embedder": embedder,
-            "weights": weights,
             "verifier": self._verifier,
             "audits": float(audits),
             "seed": seed,

@@ -10,25 +10,21 @@ from stemma.entry import Vector
 from stemma.policies.strict import StrictPolicy
 from stemma.policies.threshold import Policy, ThresholdPolicy
 from stemma.policies.verified import VerifiedPolicy
+from stemma.policies.verifier import FeatureVerifier
 from stemma.replays.alignments import Alignments
 from stemma.replays.log import Request
-from stemma.replays.replay import Comparer, Outcome, Replayed, after, gold, replay
+from stemma.replays.replay import Comparer, Replayed, gold, replay
 from stemma.replays.tally import Interval, over_orders, tally
 
 __all__ = [
-    "THRESHOLDS",
     "Contender",
     "exact",
-    "nothing",
     "orders",
     "put",
     "static",
     "strict",
     "verified",
 ]
-
-THRESHOLDS = tuple(percent / 100 for percent in range(80, 99, 2))
-"""Every static threshold that is measured."""
 
 
 class Contender(Protocol):
@@ -46,15 +42,6 @@ class Contender(Protocol):
             same: What compares a fresh answer with a stored one.
         """
         ...
-
-
-def nothing() -> Contender:
-    """No cache."""
-
-    def answer(requests: Sequence[Request], *_: Any, **__: Any) -> Replayed:
-        return after(requests, [Outcome("miss")] * len(requests), entries=0, microseconds=())
-
-    return answer
 
 
 def exact() -> Contender:
@@ -84,7 +71,8 @@ def verified(
     Args:
         bound: The share of wrong hits that it allows.
         embedder: The embedder's revision.
-        weights: See `VerifiedPolicy`; for that without token vectors.
+        weights: A record like the one in `verifier.json`, for the policy without token vectors;
+            `None`: that one.
         aligned: What aligns texts for it; `None`: it goes without token vectors.
     """
     if aligned is not None:
@@ -92,8 +80,12 @@ def verified(
             lambda seed: VerifiedPolicy.aligning(bound, embedder=embedder, seed=seed),
             aligned=aligned,
         )
+    verifier = None if weights is None else FeatureVerifier.read(weights)
+    prior = None if weights is None else weights["standing"]
     return _decided(
-        lambda seed: VerifiedPolicy(bound, embedder=embedder, weights=weights, seed=seed)
+        lambda seed: VerifiedPolicy(
+            bound, embedder=embedder, verifier=verifier, prior=prior, seed=seed
+        )
     )
 
 

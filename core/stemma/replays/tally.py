@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from stemma.replays.replay import Replayed
 
-__all__ = ["Interval", "beside", "over_orders", "tally"]
+__all__ = ["Interval", "over_orders", "tally"]
 
 Interval = dict[str, float]
 """`mean`, `low` and `high` of the 95 % interval, `worst`: the highest of the orders."""
@@ -18,18 +18,6 @@ _T = (math.inf, 12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26)
 
 _NORMAL = 2.0
 _COLD, _EARLY = 50, 500
-
-_COLUMNS = {
-    "hits": "hits",
-    "of the reusable": "reused",
-    "wrong": "error",
-    "… of decided": "error_decided",
-    "… of a hit": "error_a_hit",
-    "entries": "entries",
-    "µs": "microseconds",
-    "hits in first 50": "hits_in_first_50",
-}
-"""What is shown of each, and the rate behind it."""
 
 
 def tally(found: Replayed) -> dict[str, float]:
@@ -77,22 +65,7 @@ def over_orders(tallies: Sequence[dict[str, float]]) -> dict[str, Interval]:
     return found
 
 
-def beside(found: Mapping[str, Mapping[str, Interval]]) -> dict[str, dict[str, str]]:
-    """The main rates of each contender in words, with half the width of their intervals."""
-    return {
-        name: {column: _said(rates[rate]) for column, rate in _COLUMNS.items()}
-        for name, rates in found.items()
-    }
-
-
 def _reworded(found: Replayed) -> float:
     early = list(zip(found.outcomes, found.reworded, strict=True))[:_EARLY]
     right = [one.kind == "semantic" and not one.wrong for one, reworded in early if reworded]
     return sum(right) / max(len(right), 1)
-
-
-def _said(rate: Interval) -> str:
-    mean, half = rate["mean"], rate["high"] - rate["mean"]
-    if mean >= 1:
-        return f"{mean:,.0f} ± {half:,.0f}"
-    return f"{mean:.3f} ± {half:.3f}"
