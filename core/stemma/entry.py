@@ -124,8 +124,8 @@ class Judged:
         disagreed: How many did not.
         barred: What it may never answer: digests of questions (`Hit.question`) and, where it is
             wrong for its own, of its value. Kept for the entry's id, also when it is replaced.
-        doubted: Whether it lies near a wrong hit: before it is served by meaning again, an audit
-            must agree with it.
+        doubted: Whether it was a wrong hit, or lies near one: before it is served by meaning again,
+            an audit must agree with it.
         answer: The value hash by which its answer is known, where it says the same as another
             entry in other words; empty where that is its own.
     """

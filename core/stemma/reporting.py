@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -86,6 +86,7 @@ def report(
     near = (yield from _neighbours(parts, stored)) if verdict == "wrong_hit" else ()
     yield Ask(parts.store, "judge", (judgement, near))
     if elsewhere:
+        yield Ask(parts.store, "judge", (_turned(judgement),))
         yield from _taught(parts, judgement, known)
     parts.tell("verdict", None, verdict, known)
     return judgement
@@ -104,6 +105,14 @@ def _named(told: str | Hit | Mapping[str, Any]) -> _Named:
     if not isinstance(entry, str) or not isinstance(question, str):
         raise UsageError("the note of a hit names its entry and its question; this one does not")
     return _Named(entry=entry, question=question)
+
+
+def _turned(judgement: Judgement) -> Judgement:
+    """The same of the pair the other way round: two that differ in their answers differ for both.
+
+    The question's own entry, which may not be there yet, never answers the question of this one.
+    """
+    return replace(judgement, entry=judgement.question, question=judgement.entry, value="")
 
 
 def _neighbours(parts: Parts, stored: Entry | None) -> Steps[tuple[str, ...]]:

@@ -162,7 +162,7 @@ def test_what_was_said_of_an_entry_is_shown(stemma_, tmp_path):
     assert told["audits"] == {"agreed": 2, "disagreed": 0}
     assert told["barred"] == [hit.question]
     assert told["said"] == ["wrong_hit by ann [x]"]
-    assert (told["doubted"], told["answer"]) == (False, stored.entry.value)
+    assert (told["doubted"], told["answer"]) == (True, stored.entry.value)
     shown = stemma_("inspect", stored.entry.id, "--db", path).out
     assert "wrong_hit by ann [x]" in shown
     assert hit.question in shown

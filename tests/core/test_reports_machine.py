@@ -1,4 +1,7 @@
-"""Whatever else is done, in whatever order and by whichever process: a reported pair never hits."""
+"""Whatever else is done, in whatever order and by whichever process: no reported pair hits again.
+
+Neither way round.
+"""
 
 import tempfile
 from pathlib import Path
@@ -57,6 +60,8 @@ class Reports(RuleBasedStateMachine):
         own = hit.question == hit.entry.id
         self.caches[which].report(hit.note() if as_note and not own else hit, "wrong_hit", by="ann")
         self.reported.add((hit.question, hit.entry.value if own else hit.entry.id))
+        if not own:
+            self.reported.add((hit.entry.id, hit.question))
 
     @rule(which=st.integers(0, 1), data=st.data())
     def vouch(self, which, data) -> None:

@@ -358,6 +358,41 @@ def test_injected_state_counts_as_an_argument(cache, calls):
     assert calls == [("it", "ada"), ("it", "max")]
 
 
+def test_state_injected_into_a_subclass(cache, calls):
+    class Mine(BaseTool):
+        name: str = "mine"
+        description: str = "Look at what is mine."
+
+        def _run(self, at: str, user: Annotated[str, InjectedState("user")]) -> str:
+            calls.append((at, user))
+            return f"{user}'s {at}"
+
+    node = graph_of(CachedTool(cache, cacheable(ttl=60)(Mine())))
+    said = [run(node, call("mine", at="it"), user=user).content for user in ("ada", "max", "ada")]
+    assert said == ["ada's it", "max's it", "ada's it"]
+    assert calls == [("it", "ada"), ("it", "max")]
+
+
+def test_callbacks_are_not_told_what_was_injected(cache, calls):
+    seen = []
+
+    class Seen(BaseCallbackHandler):
+        def on_tool_start(self, serialized, input_str, **kwargs):
+            seen.append(input_str)
+
+    @cacheable(ttl=60)
+    def look(at: str, runtime: ToolRuntime) -> str:
+        calls.append(at)
+        return "seen"
+
+    schema = {"type": "object", "properties": {"at": {"type": "string"}}}
+    made = StructuredTool(name="look", description="Look.", args_schema=schema, func=look)
+    node = graph_of(CachedTool(cache, made))
+    for _ in range(2):
+        run(node, call(at="it"), {"callbacks": [Seen()]})
+    assert (seen, calls) == (["{'at': 'it'}"] * 2, ["it"])
+
+
 def test_a_runtime_counts_as_all_that_can_be_read_of_it(cache, calls):
     @lc_tool
     @cacheable(ttl=60, reads=["user:{runtime.context.user}"])

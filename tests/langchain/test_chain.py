@@ -46,7 +46,7 @@ def _no_calls():
 
 @pytest.fixture
 def cache():
-    with stemma.open(":memory:", embedder="hashing", tenant="t") as opened:
+    with stemma.open(":memory:", embedder="hashing", policy="threshold", tenant="t") as opened:
         yield opened
 
 
@@ -684,7 +684,7 @@ def test_it_goes_to_another_process_and_finds_its_answers_there(tmp_path):
 
         path, role = sys.argv[1:]
         if role == "first":
-            cache = stemma.open(path + "/a.db", embedder="hashing", tenant="t")
+            cache = stemma.open(path + "/a.db", embedder="hashing", policy="threshold", tenant="t")
             model = FakeListChatModel(responses=["made in the first"], cache=LLMCache(cache))
             chain = CachedChain(
                 cache, ChatPromptTemplate.from_template("{q}") | model | StrOutputParser(), focus="q"

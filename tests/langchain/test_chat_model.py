@@ -28,7 +28,7 @@ FINISHED = {"finish_reason": "stop"}
 
 @pytest.fixture
 def cache():
-    with stemma.open(":memory:", embedder="hashing", tenant="t") as opened:
+    with stemma.open(":memory:", embedder="hashing", policy="threshold", tenant="t") as opened:
         yield opened
 
 
@@ -535,7 +535,7 @@ class Broken(MemoryStore):
 def test_what_a_broken_store_raises_never_reaches_the_caller(scripted, style):
     store = Broken()
     inner = scripted("native")
-    with stemma.open(store, embedder="hashing", tenant="t") as cache:
+    with stemma.open(store, embedder="hashing", policy="threshold", tenant="t") as cache:
         events = []
         cache.listen(events.append)
         model = CachedChatModel(cache, inner)
@@ -563,7 +563,7 @@ def test_without_a_tenant_the_call_goes_through_with_one_warning(scripted, style
 
 @pytest.mark.parametrize("style", ["invoke", "ainvoke", "stream", "astream"])
 def test_tenants_never_get_each_others_replies(scripted, style):
-    with stemma.open(":memory:", embedder="hashing", tenant="nobody") as cache:
+    with stemma.open(":memory:", embedder="hashing", policy="threshold", tenant="nobody") as cache:
         inner = scripted("native")
         model = CachedChatModel(cache, inner)
         for _ in range(2):

@@ -28,7 +28,7 @@ ASKED = "Who leads Acme?"
 
 @pytest.fixture
 def cache():
-    with stemma.open(":memory:", embedder="hashing", tenant="t") as opened:
+    with stemma.open(":memory:", embedder="hashing", policy="threshold", tenant="t") as opened:
         yield opened
 
 
@@ -167,7 +167,7 @@ def test_a_providers_own_ways_come_back_typed_from_a_reopened_store(
 
     expected = Person(**value) if schema is Person else value
     for _ in range(2):
-        with stemma.open(str(tmp_path / "calls.db"), embedder="hashing", tenant="t") as cache:
+        with stemma.open(str(tmp_path / "calls.db"), embedder="hashing", policy="threshold", tenant="t") as cache:
             client = httpx.Client(transport=httpx.MockTransport(serve))
             inner = ChatOpenAI(model="gpt-x", api_key="k", http_client=client)
             model = CachedChatModel(cache, inner)
@@ -208,7 +208,7 @@ def test_another_process_is_served_the_same_object(tmp_path):
                     generations=[ChatGeneration(message=AIMessage("", tool_calls=[call]))]
                 )
 
-        with stemma.open(sys.argv[1], embedder="hashing", tenant="t") as cache:
+        with stemma.open(sys.argv[1], embedder="hashing", policy="threshold", tenant="t") as cache:
             typed = CachedChatModel(cache, Model()).with_structured_output(Person)
             print(repr(typed.invoke("Who leads Acme?")))
         """

@@ -46,7 +46,7 @@ def _no_calls():
 
 @pytest.fixture
 def cache():
-    with stemma.open(":memory:", embedder="hashing", tenant="t") as opened:
+    with stemma.open(":memory:", embedder="hashing", policy="threshold", tenant="t") as opened:
         yield opened
 
 
@@ -355,7 +355,7 @@ def test_structured_output_is_typed_from_a_reopened_store(tmp_path, schema, expe
 
     for _ in range(2):
         with (
-            stemma.open(tmp_path / "calls.db", embedder="hashing", tenant="t") as cache,
+            stemma.open(tmp_path / "calls.db", embedder="hashing", policy="threshold", tenant="t") as cache,
             httpx.Client(transport=httpx.MockTransport(serve)) as client,
         ):
             model = ChatOpenAI(
@@ -403,7 +403,7 @@ def test_another_process_is_served_the_same_object(tmp_path):
 
         schema = {"title": "Person", "description": "Somebody.", "type": "object",
                   "properties": {"who": {"type": "string"}}}
-        with stemma.open(sys.argv[1], embedder="hashing", tenant="t") as cache:
+        with stemma.open(sys.argv[1], embedder="hashing", policy="threshold", tenant="t") as cache:
             typed = Model(cache=LLMCache(cache)).with_structured_output(schema)
             print(typed.invoke("Who leads Acme?"))
         """
@@ -823,7 +823,7 @@ class Broken(MemoryStore):
 @pytest.mark.parametrize("style", ["invoke", "ainvoke", "generate"])
 def test_what_a_broken_store_raises_never_reaches_the_caller(failing, style):
     store = Broken()
-    with stemma.open(store, embedder="hashing", tenant="t") as cache:
+    with stemma.open(store, embedder="hashing", policy="threshold", tenant="t") as cache:
         events = []
         cache.listen(events.append)
         model = Model(cache=LLMCache(cache))

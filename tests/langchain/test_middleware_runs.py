@@ -205,13 +205,13 @@ def test_an_agent_as_a_tool_of_another(cache, scripted, acting, calls):
         calls.append(of)
         return f"a fact of {of}"
 
-    helper = scripted("native", acting({"fact": {"of": "it"}}))
-    inner = create_agent(helper, [fact], name="helper", middleware=[CacheMiddleware(cache)])
+    clerk = scripted("native", acting({"fact": {"of": "it"}}))
+    inner = create_agent(clerk, [fact], name="clerk", middleware=[CacheMiddleware(cache)])
 
     @tool
     @cacheable(ttl=60)
     def ask(question: str) -> str:
-        """Ask the helper."""
+        """Ask the clerk."""
         calls.append(question)
         return last(inner.invoke(asked(question)))
 
@@ -221,7 +221,7 @@ def test_an_agent_as_a_tool_of_another(cache, scripted, acting, calls):
         said = last(outer.invoke(asked(), of(tenant)))
         assert said == "It says: It says: a fact of it"
     assert calls == ["What of it?", "it"] * 2
-    assert (len(model.calls), len(helper.calls)) == (4, 4)
+    assert (len(model.calls), len(clerk.calls)) == (4, 4)
     with cache.using(tenant="acme"):
         ToolCaching(cache).changed("fact:it")
     outer.invoke(asked(), of("acme"))
@@ -243,14 +243,14 @@ def test_an_agent_that_calls_itself_without_an_end(cache, scripted, acting):
 
 def test_what_came_of_a_reply_that_was_cut_off_is_not_kept(cache, scripted, acting, calls):
     cut = AIMessage("A stem", response_metadata={"finish_reason": "length"})
-    helper = scripted("native", cut)
+    clerk = scripted("native", cut)
 
     @tool
     @cacheable(ttl=60)
     def ask(question: str) -> str:
         """Ask a model."""
         calls.append(question)
-        return helper.invoke(question).text
+        return clerk.invoke(question).text
 
     model = scripted("native", acting({"ask": {"question": "q"}}))
     agent = create_agent(model, [ask], middleware=[CacheMiddleware(cache)])

@@ -1,12 +1,14 @@
 """Model calls in private worlds: a write moves them on, in every style of calling."""
 
 import asyncio
+import itertools
 
 import pytest
+from langchain_core.tools import tool
 
 import stemma
-from stemma.tools import ToolCaching, ToolPolicy, ToolRegistry
-from stemma_langchain import CachedChatModel, node_key
+from stemma.tools import ToolCaching, ToolPolicy, ToolRegistry, cacheable
+from stemma_langchain import CachedChatModel, CachedTool, node_key
 
 ASKED = "Where do I sit?"
 
@@ -54,6 +56,43 @@ def test_a_model_is_asked_anew_after_a_write_and_not_by_who_wrote_the_same(
         assert len(inner.calls) == calls
     ask(model)
     assert len(inner.calls) == 4  # what was said in a world is not served outside
+
+
+@pytest.mark.parametrize("style", ["invoke", "ainvoke"])
+def test_tools_that_an_agent_calls_find_what_a_run_that_wrote_the_same_has_read(cache, style):
+    """Whatever ids the model gave to its calls."""
+    seats, calls, ids = {}, [], itertools.count()
+
+    @tool
+    @cacheable(ttl=600, reads=["booking:{id}"])
+    def get_booking(id: str) -> str:
+        """A booking's seat."""
+        calls.append("get")
+        return seats[id]
+
+    @tool
+    @cacheable(writes=["booking:{id}"])
+    def move(id: str, seat: str) -> str:
+        """Change a booking's seat."""
+        calls.append("move")
+        seats[id] = seat
+        return "done"
+
+    def ask(called, **arguments):
+        call = {"name": called.name, "args": arguments, "id": f"{next(ids)}", "type": "tool_call"}
+        if style == "invoke":
+            return called.invoke(call).content
+        return asyncio.run(called.ainvoke(call)).content
+
+    get_booking, move = CachedTool(cache, get_booking), CachedTool(cache, move)
+    for made in (["get", "move", "get"], ["move"]):
+        calls.clear()
+        seats["1"] = "12A"
+        with cache.world(), cache.trace():
+            assert ask(get_booking, id="1") == "12A"
+            assert ask(move, id="1", seat="14B") == "done"
+            assert ask(get_booking, id="1") == "14B"
+        assert calls == made
 
 
 def test_a_node_has_another_key_after_a_write(cache, move):

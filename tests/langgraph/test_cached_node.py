@@ -111,7 +111,7 @@ def test_only_the_parts_that_are_named_count(cache, calls, of):
 
 def test_texts_that_are_named_are_compared_by_meaning(calls, of):
     """And all else must be equal."""
-    with stemma.open(embedder="hashing") as cache:
+    with stemma.open(embedder="hashing", policy="threshold") as cache:
         wrapped = cached_node(
             cache, answering(calls), arguments=["question", "noise"], semantic=["question"]
         )

@@ -46,7 +46,7 @@ def _no_calls():
 
 @pytest.fixture
 def cache():
-    with stemma.open(":memory:", embedder="hashing", tenant="t") as opened:
+    with stemma.open(":memory:", embedder="hashing", policy="threshold", tenant="t") as opened:
         yield opened
 
 

@@ -40,7 +40,7 @@ from stemma_llamaindex.spans import spans
 
 @pytest.fixture
 def cache():
-    with stemma.open(":memory:", embedder="hashing", tenant="t") as opened:
+    with stemma.open(":memory:", embedder="hashing", policy="threshold", tenant="t") as opened:
         yield opened
 
 

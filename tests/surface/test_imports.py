@@ -121,6 +121,21 @@ def test_without_langchain_a_face_says_what_to_install():
     assert "stemma_langchain" in seen["modules"]
 
 
+def test_without_langchains_agents_the_middleware_says_what_to_install():
+    seen = after(
+        "sys.modules['langchain'] = None\n"
+        "import stemma, stemma_langchain\n"
+        "stemma_langchain.CachedChain, stemma_langchain.cacheable\n"
+        "try:\n"
+        "    stemma_langchain.CacheMiddleware\n"
+        "except stemma.MissingDependency as error:\n"
+        "    assert \"pip install 'langchain>=1.0,<2'\" in str(error), error\n"
+        "else:\n"
+        "    raise SystemExit('no error')"
+    )
+    assert "stemma_langchain" in seen["modules"]
+
+
 def test_without_its_packages_the_command_says_what_to_install():
     done = subprocess.run(
         [

@@ -75,6 +75,11 @@ class Evidence:
     def __len__(self) -> int:
         return self._number
 
+    @property
+    def serves(self) -> bool:
+        """Whether enough was judged for anything to be served by the bar."""
+        return math.isfinite(self._bar)
+
     def audits(self, score: float) -> float:
         """The share of would-be hits of this score that is to be computed afresh, above 0."""
         return audit_share(score, self._bound, usual=self._audits)

@@ -241,8 +241,12 @@ class VerifiedPolicy:
         blamed = first if first.candidate is nearest else best
         if blamed.said.refused:
             return refused(blamed.said.refused, "the texts differ there")
-        chance = _chance(best.score)
-        detail = f"{chance:.0%} likely to be right, too little for an error of {self.max_error:g}"
+        detail = f"{_chance(best.score):.0%} likely to be right, "
+        detail += (
+            f"too little for an error of {self.max_error:g}"
+            if self._evidence.serves
+            else "but too few answers were judged so far to tell"
+        )
         without = known(
             self._verifier.ceiling(blamed.candidate.similarity),
             Standing(*blamed.known[2:7]),

@@ -15,9 +15,9 @@ def found(entry: Entry, judgement: Judgement, other: Entry | None = None) -> Ent
     """The entry after a judgement.
 
     Said twice it changes nothing more, save that each audit counts. A `wrong_hit` bars the pair
-    for ever and makes the entry suspect, unless it is known to be hallucinated or the pair was
-    barred before. Whatever speaks for the value (`supported`, `agreed`) lifts the quarantine of a
-    suspect; only `supported` lifts that of a hallucination.
+    for ever and makes the entry doubted, and suspect as well, unless it is known to be
+    hallucinated or the pair was barred before. Whatever speaks for the value (`supported`,
+    `agreed`) lifts the quarantine of a suspect; only `supported` lifts that of a hallucination.
 
     Args:
         entry: The entry as it is stored.
@@ -31,7 +31,7 @@ def found(entry: Entry, judgement: Judgement, other: Entry | None = None) -> Ent
     judged = entry.judged
     match judgement.verdict:
         case "agreed":
-            return _agreed(entry, judgement.at)
+            return _agreed(entry, judgement.at, doubted=False)
         case "disagreed":
             return replace(entry, judged=replace(judged, disagreed=judged.disagreed + 1))
         case "same":
@@ -47,7 +47,7 @@ def found(entry: Entry, judgement: Judgement, other: Entry | None = None) -> Ent
 
 
 def doubted(entry: Entry) -> Entry:
-    """The entry that lies near a wrong hit."""
+    """The entry that was a wrong hit, or lies near one."""
     return replace(entry, judged=replace(entry.judged, doubted=True))
 
 
@@ -57,7 +57,8 @@ def computed_again(
     """The entry that takes the place of a former one.
 
     An equal value keeps its verdict and what was judged of it: the same answer is as wrong again.
-    That it came out equal lifts the doubts that concern other questions than its own.
+    It also ends the quarantine of a suspect; whether other questions may be served with it stays
+    as doubtful as it was.
 
     Args:
         entry: The entry to be stored.
@@ -66,7 +67,8 @@ def computed_again(
         audit: Whether it was computed afresh, so that an equal value agrees with the former one.
     """
     if former is not None:
-        kept = _agreed(former, entry.verified) if audit else former
+        doubt = former.judged.doubted
+        kept = _agreed(former, entry.verified, doubted=doubt) if audit else former
         sure = entry.confidence
         if kept.verdict == "supported":
             sure = max(sure, kept.confidence)
@@ -74,8 +76,8 @@ def computed_again(
     return _with_bars(entry, barred)
 
 
-def _agreed(entry: Entry, at: float) -> Entry:
-    judged = replace(entry.judged, agreed=entry.judged.agreed + 1, doubted=False)
+def _agreed(entry: Entry, at: float, *, doubted: bool) -> Entry:
+    judged = replace(entry.judged, agreed=entry.judged.agreed + 1, doubted=doubted)
     return replace(_seen_right(entry, at), judged=judged)
 
 
@@ -94,7 +96,7 @@ def _with_bars(entry: Entry, bars: Sequence[str]) -> Entry:
     more = tuple(one for one in bars if one not in known)
     if not more:
         return entry
-    return replace(entry, judged=replace(entry.judged, barred=known + more))
+    return doubted(replace(entry, judged=replace(entry.judged, barred=known + more)))
 
 
 def _seen_right(entry: Entry, at: float) -> Entry:

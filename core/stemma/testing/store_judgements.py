@@ -173,17 +173,27 @@ class JudgementPromises:
         assert ends == {("hallucinated", frozenset("qr"))}
 
     def test_what_is_near_a_wrong_hit_is_doubted(self, store: Store) -> None:
-        """Until an audit agrees with it. Who is not there is nobody's neighbour."""
+        """So is its entry, until an audit agrees. Who is not there is nobody's neighbour."""
         for name in ("a", "b", "c", "d"):
             put_one(store, entry(name))
         store.judge(_wrong(), ["b", "c", "nobody"])
-        assert {n for n in ("a", "b", "c", "d") if _read(store, n).judged.doubted} == {"b", "c"}
-        store.judge(_said("agreed", "b"))
-        put_one(store, entry("c"))
+        assert {n for n in ("a", "b", "c", "d") if _read(store, n).judged.doubted} == set("abc")
+        for name in ("a", "b"):
+            store.judge(_said("agreed", name))
+        store.judge(_wrong(), ["b"])  # said before
+        assert not _read(store, "a").judged.doubted
         assert not _read(store, "b").judged.doubted
-        assert not _read(store, "c").judged.doubted
+
+    def test_its_own_question_computed_afresh_ends_no_doubt(self, store: Store) -> None:
+        """Whether other questions may be served with it, that does not show."""
+        for name in ("a", "b"):
+            put_one(store, entry(name))
         store.judge(_wrong(), ["b"])
-        assert not _read(store, "b").judged.doubted
+        for name in ("a", "b"):
+            put_one(store, entry(name))
+            assert _read(store, name).judged.doubted
+        put_one(store, entry("a", "two"))
+        assert _read(store, "a").judged.doubted
 
     def test_who_says_the_same_is_known_by_the_same_answer(self, store: Store) -> None:
         """Also over a third."""
