@@ -92,6 +92,12 @@ def test_a_circle_echoes_in_the_bound_and_not_in_the_sample():
     assert found.wrong() == pytest.approx({"a": 0.1, "b": 0.09}, abs=0.01)
 
 
+def test_a_circle_is_gone_round_until_all_in_it_know():
+    edges = Edges.between([("a", "b", 1.0), ("b", "c", 1.0), ("c", "a", 1.0), ("b", "d", 1.0)])
+    found = sampled(edges, {"a": 1e-9, "c": 1.0}, worlds=8)
+    assert found.wrong() == dict.fromkeys("abcd", 1.0)
+
+
 def test_a_circle_that_does_not_settle_is_an_error_and_is_sampled():
     edges = Edges.between([("a", "b", 1.0), ("b", "a", 1.0)])
     with pytest.raises(UsageError, match="not settled to 1e-12 in 50 rounds"):
@@ -109,6 +115,7 @@ def test_no_depth_is_too_deep(circle):
     )
     found = sampled(edges, {0: 1.0}, worlds=8)
     assert found.probabilities[:depth].tolist() == [1.0] * depth
+    assert spread(edges, {0: 0.5, 1: 1.0}, worlds=8).probabilities[depth - 1] == 1.0
     if not circle:
         assert bound(edges, {0: 0.25}).probabilities[-1] == 0.25
 

@@ -53,7 +53,7 @@ class Cut:
 def smallest_cut(
     promotions: Iterable[Promotion],
     built: Iterable[tuple[Hashable, Hashable]],
-    tenants: Mapping[Hashable, Hashable],
+    tenants: Mapping[Any, Hashable],
     *,
     seeds: Collection[Hashable],
 ) -> Cut:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -77,9 +78,9 @@ class Pollution:
 
 def exposures(
     spread: Spread,
-    tenants: Mapping[Hashable, Hashable],
+    tenants: Mapping[Any, Hashable],
     *,
-    servings: Mapping[Hashable, float] | None = None,
+    servings: Mapping[Any, float] | None = None,
 ) -> list[Exposure]:
     """Each tenant's exposure, the most wrong first, then in the order of the mapping.
 
@@ -117,7 +118,7 @@ def blast_radius(found: Iterable[Exposure], *, origin: Collection[Hashable] = ()
     )
 
 
-def reproduction(edges: Edges, tenants: Mapping[Hashable, Hashable]) -> float:
+def reproduction(edges: Edges, tenants: Mapping[Any, Hashable]) -> float:
     """The reproduction number of errors between tenants: above 1, they feed themselves.
 
     It is the spectral radius of the tenants' matrix, whose element (t, s) is how many entries of
@@ -158,9 +159,7 @@ def reproduction(edges: Edges, tenants: Mapping[Hashable, Hashable]) -> float:
     return greatest
 
 
-def pollution(
-    copies: Mapping[Hashable, int], *, stale: Mapping[Hashable, int] | None = None
-) -> Pollution:
+def pollution(copies: Mapping[Any, int], *, stale: Mapping[Any, int] | None = None) -> Pollution:
     """How evenly an entry's, or a tenant's, copies and descendants lie over partitions.
 
     Args:

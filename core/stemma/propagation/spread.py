@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +43,7 @@ class Spread:
     standard_errors: NDArray[np.float64]
     exact: NDArray[np.bool_]
 
-    def wrong(self) -> dict[Hashable, float]:
+    def wrong(self) -> dict[Any, float]:
         """The entries whose probability is above 0, the likeliest first, then in their order."""
         order = np.argsort(-self.probabilities, kind="stable")
         above = order[: np.count_nonzero(self.probabilities)]
@@ -53,7 +54,7 @@ class Spread:
 
 
 def spread(
-    edges: Edges, seeds: Mapping[Hashable, float], *, worlds: int = 1024, seed: int = 0
+    edges: Edges, seeds: Mapping[Any, float], *, worlds: int = 1024, seed: int = 0
 ) -> Spread:
     """The estimate to work with: exact where that is simple, sampled where it is not.
 
@@ -87,7 +88,7 @@ def spread(
 
 def bound(
     edges: Edges,
-    seeds: Mapping[Hashable, float],
+    seeds: Mapping[Any, float],
     *,
     tolerance: float = 1e-9,
     rounds: int = 1000,
@@ -123,7 +124,7 @@ def bound(
 
 
 def sampled(
-    edges: Edges, seeds: Mapping[Hashable, float], *, worlds: int = 1024, seed: int = 0
+    edges: Edges, seeds: Mapping[Any, float], *, worlds: int = 1024, seed: int = 0
 ) -> Spread:
     """The share of sampled worlds in which each entry is wrong: unbiased, circles or not.
 
@@ -152,7 +153,7 @@ class _Field:
     order: list[list[int]]
 
 
-def _field(edges: Edges, seeds: Mapping[Hashable, float]) -> _Field:
+def _field(edges: Edges, seeds: Mapping[Any, float]) -> _Field:
     place = {name: at for at, name in enumerate(edges.names)}
     own = {}
     for name, probability in seeds.items():
