@@ -1,0 +1,30 @@
+"""Hallucinations: how many a grounding check tells, and how they would have travelled.
+
+The texts are in the folder that `STEMMA_DATA` names; without, the parts that need them are skipped.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+
+from evals import parts
+from evals.measuring import Measured
+
+__all__ = ["PARTS", "measured", "run"]
+
+PARTS = {
+    "grounding": "right and hallucinated answers told apart by their sources, against baselines",
+}
+"""Each module in this package that has a `run(size=, seed=, folder=)`, and what it measures."""
+
+
+def measured(name: str, *, size: float, seed: int) -> Measured:
+    """Run one part in a directory of its own."""
+    return parts.measured(__name__, name, size=size, seed=seed)
+
+
+def run(*, size: float, seed: int, out: Console, part: str | None = None) -> dict[str, Any]:
+    """Run all parts, or one; print their figures beside their targets, and give all of them."""
+    return parts.run(__name__, PARTS, size=size, seed=seed, out=out, part=part)
