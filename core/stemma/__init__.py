@@ -12,7 +12,7 @@ Importing this package loads no framework, no model library and no client, and o
 """
 
 from stemma import forking
-from stemma.cache import Cache, open  # noqa: A004 - the name users type: `stemma.open`
+from stemma.cache import Cache
 from stemma.clock import Clock, SystemClock
 from stemma.codec import BytesCodec, Codec, Encoded, Form, JsonCodec, VectorCodec, storable
 from stemma.embedders.protocol import Embedder, TokenEmbedder
@@ -43,6 +43,7 @@ from stemma.lineage.frames import Frame
 from stemma.lineage.tree import FamilyTree
 from stemma.nodes.node import Asked, KnownScope
 from stemma.nodes.rerank import Ranked, Reranking
+from stemma.opening import open  # noqa: A004 - the name users type: `stemma.open`
 from stemma.outcome import REASONS, Hit, Miss, Recall, Recalled, Stored, Ticket
 from stemma.policies.cleaning import Cleaning
 from stemma.policies.confidence import ConfidencePolicy

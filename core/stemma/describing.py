@@ -221,10 +221,10 @@ class LiveWalk:
         """The fields of a model or other object, less the noise."""
         if isinstance(thing, BaseModel):
             values = {name: getattr(thing, name) for name in self.fields_of(type(thing), noise)}
-            extra = thing.model_extra if thing.model_extra is not None else {}
-            values |= {name: value for name, value in extra.items() if name not in noise}
-            if self.private_counts(type(thing)) and thing.__pydantic_private__ is not None:
-                values |= thing.__pydantic_private__
+            private = thing.__pydantic_private__ if self.private_counts(type(thing)) else None
+            for more in (thing.model_extra, private):
+                if more is not None:
+                    values |= {name: value for name, value in more.items() if name not in noise}
         else:
             values = self._state(thing, noise)
         return self.describe(values)

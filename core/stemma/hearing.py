@@ -152,8 +152,12 @@ class Hearing:
             return
         self._beside.step()  # once the cache is closed, nothing is told
         said = self._said(bench, scope, likely, stored)
-        if said is not None:
+        if said is None:
+            return
+        try:
             run(told(right=said, by=bench.by))
+        except Exception as error:
+            self._parts.fault("judge", error, scope)
 
     def _said(
         self, bench: _Bench, scope: Scope, likely: float | None, stored: Entry

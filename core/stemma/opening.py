@@ -1,188 +1,128 @@
-"""What `stemma.open` was given, and how a store and an embedder come of it."""
+"""`stemma.open(…)`: its arguments, checked."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from stemma.cache import Cache
 from stemma.clock import Clock
-from stemma.embedders.protocol import Embedder, TokenEmbedder
-from stemma.errors import EmbedderError, MissingDependency, StoreUnavailable, UsageError
+from stemma.embedders.protocol import Embedder
+from stemma.errors import TenantRequired, UsageError
 from stemma.indexes.protocol import Index
 from stemma.judges.band import GreyBand
 from stemma.judges.protocol import Judge
-from stemma.lease import Leases
 from stemma.lineage.chains import RISK
+from stemma.options import LEARNING, POLICIES, Options, band_of, is_file
 from stemma.parts import Fail
 from stemma.policies.confidence import ConfidencePolicy
-from stemma.policies.learning import Learns
 from stemma.policies.life import LifePolicy
 from stemma.policies.novelty import Novelty
 from stemma.policies.same_answer import SameAnswer
+from stemma.policies.shares import share
 from stemma.policies.threshold import Policy, ThresholdPolicy
 from stemma.stores.protocol import Store
 
-BUDGET = 0.5
-"""Seconds for which a call waits for a server named by a URL: what a hundred calls at once take on
-two cores, waiting for their turn included."""
-
-__all__ = [
-    "BUDGET",
-    "LEARNING",
-    "POLICIES",
-    "Chosen",
-    "Options",
-    "band_of",
-    "embedder_of",
-    "is_file",
-    "leases_of",
-    "policy_of",
-    "store_of",
-]
-
-LEARNING = ("verified", "verified-strict")
-POLICIES = ("threshold", *LEARNING)
-"""The policies that have a name."""
+__all__ = ["open"]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Options:
-    """The arguments of `stemma.open`, kept so that a pickled cache can be opened again."""
+def open(  # noqa: A001 - the name users type: `stemma.open`
+    url: str | Path | Store = ":memory:",
+    *,
+    tenant: str | None = None,
+    embedder: Embedder | Any | None = "auto",
+    threshold: float | None = None,
+    policy: Policy | str | Path | None = None,
+    max_error: float | None = None,
+    same_answer: SameAnswer | None = None,
+    judge: Judge | GreyBand | None = None,
+    life: LifePolicy | None = None,
+    fail: Fail = "open",
+    durability: str = "normal",
+    index: Index | None = None,
+    clock: Clock | None = None,
+    novelty: Novelty | None = None,
+    confidence: ConfidencePolicy | None = None,
+    budget: float = RISK,
+) -> Cache:
+    """Open a cache.
 
-    url: str | Path | Store = field(repr=False)  # it may hold a password
-    tenant: str | None
-    embedder: Embedder | Any | None = field(repr=False)
-    policy: Policy | str | Path
-    max_error: float
-    same_answer: SameAnswer | None
-    life: LifePolicy
-    fail: Fail
-    durability: str
-    index: Index | None = None
-    clock: Clock | None = None
-    novelty: Novelty | None = None
-    confidence: ConfidencePolicy | None = None
-    grey: GreyBand | None = None
-    budget: float = RISK
-
-
-@dataclass(frozen=True, slots=True)
-class Chosen:
-    """An embedder, or none and the reason."""
-
-    embedder: Embedder | None
-    warning: str = ""
-
-
-def store_of(url: str | Path | Store, *, durability: str) -> Store:
-    """The store that a URL names.
-
-    Raises:
-        UsageError: The URL is of an unknown kind, or `durability` is not known.
-        StoreError: The store cannot be opened.
-    """
-    if durability not in ("normal", "full"):
-        raise UsageError(f'durability must be "normal" or "full", not {durability!r}')
-    if isinstance(url, Store):
-        return url
-    if not isinstance(url, (str, Path)):
-        raise UsageError(f"url must be a path, a text or a Store, not {type(url).__name__}")
-    text = str(url).removeprefix("sqlite:///")
-    if text == ":memory:":
-        from stemma.stores.memory import MemoryStore  # noqa: PLC0415 - only what is used is loaded
-
-        return MemoryStore()
-    if text.startswith(("postgresql://", "postgres://")):
-        from stemma.stores.postgres import PostgresStore  # noqa: PLC0415 - brings a client
-        from stemma.stores.wrappers.guarded import Guarded  # noqa: PLC0415 - only what is used
-
-        return Guarded(PostgresStore(text), budget=BUDGET, write_budget=2 * BUDGET)
-    if "://" in text:
-        kind = text.split("://", 1)[0]
-        raise UsageError(
-            f'no store for {kind}:// URLs; give a file name, a postgresql:// URL or ":memory:"'
-        )
-    if text == "":
-        raise UsageError('url must not be empty; give a file name or ":memory:"')
-    from stemma.stores.sqlite import SqliteStore  # noqa: PLC0415 - only what is used is loaded
-
-    return SqliteStore(text, durability=durability)  # type: ignore[arg-type]
-
-
-def leases_of(url: str | Path | Store) -> Leases | None:
-    """The leases beside a file that several processes may share; `None` where there is none."""
-    text = str(url).removeprefix("sqlite:///") if isinstance(url, (str, Path)) else ""
-    if text in ("", ":memory:") or "://" in text:
-        return None
-    try:
-        return Leases(f"{text}-leases")
-    except StoreUnavailable:
-        return None  # an optimisation: the cache is as right without
-
-
-def is_file(policy: Policy | str | Path) -> bool:
-    """Whether an argument names a file with a policy, by being a path or ending so."""
-    return isinstance(policy, Path) or (isinstance(policy, str) and policy.endswith(".json"))
-
-
-def band_of(given: Judge | GreyBand | None, policy: Policy | str | Path) -> GreyBand | None:
-    """The grey band that an argument names.
+    Args:
+        url: A file for SQLite, `"postgresql://…"` (guarded: where the server is slow or gone, a
+            call waits half a second at most), `":memory:"`, or any object that is a `Store`.
+        tenant: The tenant of calls that name none.
+        embedder: What compares by meaning: an `Embedder`, a LangChain or LlamaIndex embedding
+            model, a callable from texts to vectors, `"local"`, `"hashing"`, or `None` for exact
+            matching only. `"auto"` takes the local model where it is installed, else none, and
+            says so.
+        threshold: The least cosine similarity of a semantic hit, 0 to 1 (inclusive), where a
+            threshold with guards is to decide about them.
+        policy: What decides about semantic hits: a `Policy`, a file that `stemma calibrate` wrote
+            (a `Path`, or a name that ends in `.json`), or the name of one: `"verified"` (the
+            default), `"verified-strict"`, `"threshold"`. The first two learn, for each tenant and
+            node apart, and what they have learnt is kept in the store.
+        max_error: For the policies that learn: the share of the questions that reach them that may
+            be answered wrongly, 0 to 0.5; by default 0.02.
+        same_answer: How a fresh answer is compared with one that would have been served, for
+            policies that learn.
+        judge: Who is asked about candidates that the policy likes best and does not trust enough: a
+            `stemma.judges.Judge`, or a `GreyBand` that also says when. For `"verified"`.
+        life: How long entries live, by node.
+        fail: `"open"`: a fault of the cache is a miss. `"closed"`: it raises `CacheFault`.
+        durability: `"normal"`: a crash of the process loses nothing, a power cut may lose the
+            last puts, never a recall. `"full"`: neither loses anything. For SQLite only.
+        index: What finds near entries, for this cache alone; by default a `BitsIndex`, which
+            scans small groups exactly.
+        clock: Where time comes from.
+        novelty: What of the answers and model calls is stored, by how new the question is; by
+            default all of it.
+        confidence: How far entries are believed when they would be served, by how sure they were
+            when they were stored, by audits and by age.
+        budget: What the risks of the hits by meaning may add up to that an agent's chain of hops
+            is built on, 0 to 1; see `Cache.trace`.
 
     Raises:
-        UsageError: It is neither a judge nor a band, or the policy leaves nothing to a judge.
+        UsageError: An argument is wrong; or the policy file is of another embedder or verifier.
+        StoreError: The store cannot be opened; what is there is left untouched.
     """
-    if given is None:
-        return None
-    named = isinstance(policy, str) and policy != "verified"
-    if not is_file(policy) and (named or not isinstance(policy, (str, Learns))):
-        raise UsageError('judge goes with policy="verified", or one of your own that learns')
-    return given if isinstance(given, GreyBand) else GreyBand(judge=given)
-
-
-def policy_of(given: Policy | str | Path, max_error: float, embedder: Embedder | None) -> Policy:
-    """The policy that an argument names.
-
-    Raises:
-        UsageError: The bound is out of its range, or the file holds no policy for this embedder.
-    """
-    revision = "" if embedder is None else embedder.revision
-    if is_file(given):
-        from stemma.policy_file import PolicyFile  # noqa: PLC0415 - only what is used
-
-        return PolicyFile.read(str(given)).made(revision)
-    if not isinstance(given, (str, Path)):
-        return given
-    if given == "verified":
-        from stemma.policies.verified import VerifiedPolicy  # noqa: PLC0415 - reads its weights
-
-        tokens: Any = embedder
-        if isinstance(tokens, TokenEmbedder):
-            return VerifiedPolicy.aligning(max_error, embedder=revision)
-        return VerifiedPolicy(max_error, embedder=revision)
-    if given == "verified-strict":
-        from stemma.policies.strict import StrictPolicy  # noqa: PLC0415 - only what is used
-
-        return StrictPolicy(max_error, embedder=revision)
-    return ThresholdPolicy()
-
-
-def embedder_of(given: Embedder | Any | None) -> Chosen:
-    """The embedder that an argument names, checked at its first use."""
-    from stemma.embedders.adapters import as_embedder  # noqa: PLC0415 - not needed without one
-    from stemma.embedders.health import Checked  # noqa: PLC0415
-
-    if given is None:
-        return Chosen(None)
-    if not (isinstance(given, str) and given == "auto"):
-        return Chosen(Checked(as_embedder(given)))
-    try:
-        found = as_embedder("local")
-        found.revision  # noqa: B018 - looks for the model's files
-    except (EmbedderError, MissingDependency) as error:
-        return Chosen(
-            None,
-            "matching by meaning is off, only exact requests hit: "
-            f"{error} (say embedder=None to silence this)",
-        )
-    return Chosen(Checked(found))
+    if fail not in ("open", "closed"):
+        raise UsageError(f'fail must be "open" or "closed", not {fail!r}')
+    if threshold is not None and policy is not None:
+        raise UsageError("give either threshold or policy, not both")
+    if tenant is not None and (not isinstance(tenant, str) or tenant == ""):
+        raise TenantRequired("tenant must be a text that is not empty")
+    if policy is None:
+        policy = "verified" if threshold is None else ThresholdPolicy(threshold=threshold)
+    if max_error is not None and not (isinstance(policy, str) and policy in LEARNING):
+        raise UsageError(f"max_error goes with policy= one of {', '.join(LEARNING)}")
+    if isinstance(policy, str) and not is_file(policy) and policy not in POLICIES:
+        raise UsageError(f"unknown policy {policy!r}; one of {', '.join(POLICIES)}")
+    given: tuple[tuple[str, Any, type], ...] = (
+        ("policy", None if isinstance(policy, (str, Path)) else policy, Policy),
+        ("clock", clock, Clock),
+        ("same_answer", same_answer, SameAnswer),
+        ("life", life, LifePolicy),
+        ("novelty", novelty, Novelty),
+        ("confidence", confidence, ConfidencePolicy),
+    )
+    for name, value, kind in given:
+        if value is not None and not isinstance(value, kind):
+            raise UsageError(f"{name} must be a {kind.__name__}, not {type(value).__name__}")
+    options = Options(
+        url=url,
+        tenant=tenant,
+        embedder=embedder,
+        policy=policy,
+        max_error=0.02 if max_error is None else max_error,
+        same_answer=same_answer,
+        life=life if life is not None else LifePolicy(),
+        fail=fail,
+        durability=durability,
+        index=index,
+        clock=clock,
+        novelty=novelty,
+        confidence=confidence,
+        grey=band_of(judge),
+        budget=share("budget", budget),
+    )
+    return Cache(options)

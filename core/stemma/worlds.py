@@ -199,9 +199,9 @@ class Writing:
         Args:
             result: What the tool gave.
             awaited: Whether whoever gets it awaits it, if it can be, in another block of this
-                write: then nothing was written yet.
+                write. Of a coroutine, nothing was written yet then; a task may write at any time.
         """
-        self._later = awaited and inspect.isawaitable(result)
+        self._later = awaited and inspect.iscoroutine(result)
         self._said = None if self._later else self.telling(result)
         return result
 

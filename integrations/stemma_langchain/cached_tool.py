@@ -31,7 +31,8 @@ class CachedTool(ToolStandIn):
     read of the resources it names.
 
     All its arguments count, checked and completed with their defaults as the tool does it, and so
-    does what LangGraph injects: parts of the state, a runtime, the configurable values of a config.
+    does what LangGraph injects: parts of the state, a runtime, the configurable values of a config;
+    and what the tool holds, the object that a method is bound to or the fields of a class of yours.
     What a tool reads in other ways (a global, `get_config`) is not seen: say it with `cache.using`.
 
     A hit is a fresh copy. Where the tool was called by a model's tool call, it is a `ToolMessage`
@@ -86,7 +87,7 @@ class CachedTool(ToolStandIn):
     def run(self, tool_input: str | dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         """See LangChain's `BaseTool.run`."""
         compute = functools.partial(self.inner.run, tool_input, *args, **kwargs)
-        with self.stemma.hop(self.name) as frame:
+        with self.stemma.hop(self.inner.name) as frame:
             call = self._call(tool_input, kwargs, frame)
             served = self._calling.call(compute=compute, **self._asked(call))
         kept = call.kept(self.inner, served)
@@ -95,7 +96,7 @@ class CachedTool(ToolStandIn):
     async def arun(self, tool_input: str | dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         """See LangChain's `BaseTool.arun`."""
         compute = functools.partial(self.inner.arun, tool_input, *args, **kwargs)
-        with self.stemma.hop(self.name) as frame:
+        with self.stemma.hop(self.inner.name) as frame:
             call = self._call(tool_input, kwargs, frame)
             served = await self._calling.acall(compute=compute, **self._asked(call))
         kept = call.kept(self.inner, served)
@@ -121,11 +122,15 @@ class CachedTool(ToolStandIn):
         )
 
     def _asked(self, call: _Call) -> dict[str, Any]:
+        name = self.inner.name  # it may have been renamed
+        declared = self._calling.registry.policy(name, self.inner) is not None
+        held = self._injected.held() if declared else None
+        # A message and a plain value are two results. No parameter can have these names.
+        besides = {"a message": call.id is not None, "what it holds": held}
         return {
-            "name": self.name,
+            "name": name,
             "arguments": call.arguments,
-            # A message and a plain value are two results; this name no parameter can have.
-            "injected": {**call.injected, "a message": call.id is not None},
+            "injected": {**call.injected, **besides},
             "agent": call.agent,
             "tool": self.inner,
             "codec": self._codec,

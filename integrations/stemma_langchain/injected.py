@@ -1,4 +1,4 @@
-"""What LangChain and LangGraph hand a function besides its arguments, as far as it counts."""
+"""What a function is called with besides what a model said, as far as it counts."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from langchain_core.messages import BaseMessage
 from langchain_core.tools import BaseTool
 from langgraph.prebuilt import ToolRuntime
 
+from stemma.tools.binding import held_by
+from stemma_langchain.fingerprint import describe
 from stemma_langchain.node_keys import InputWalk
 
 __all__ = ["Injected", "configured"]
@@ -27,7 +29,7 @@ def configured(config: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 class Injected:
-    """What a tool is called with that no model has said.
+    """What a tool is called with that no model has said: what it holds, and what is handed to it.
 
     Of the messages of a state the ids do not count. A runtime counts as state, context, the
     configurable values, who is signed in, and the store if there is one, of which no key can be
@@ -38,6 +40,7 @@ class Injected:
     """
 
     def __init__(self, tool: BaseTool) -> None:
+        self._tool = tool
         self._unread = frozenset({"runtime"} if _unread_runtime(tool) else ())
         self._config = any(map(_takes_config, _functions(tool)))
 
@@ -50,6 +53,14 @@ class Injected:
         """
         found = {name: _counted(one) for name, one in given.items() if name not in self._unread}
         return {**found, "config": configured(config)} if self._config else found
+
+    def held(self) -> Any:
+        """What its functions are bound to; of a tool that has none, all that it consists of."""
+        functions = _given(self._tool)
+        if not functions:
+            return describe(self._tool)
+        held = [held_by(one) for one in functions]
+        return describe(held) if any(held) else None
 
 
 def _counted(value: Any) -> Any:
@@ -77,9 +88,13 @@ def _without_ids(value: Any) -> Any:
 
 def _functions(tool: BaseTool) -> Iterator[Callable[..., Any]]:
     """The functions in which a tool does its work."""
-    held = [getattr(tool, name, None) for name in ("func", "coroutine")]
-    found = [one for one in held if one is not None]
-    yield from found or (tool._run, tool._arun)  # noqa: SLF001 - those of a subclass
+    yield from _given(tool) or (tool._run, tool._arun)  # noqa: SLF001 - those of a subclass
+
+
+def _given(tool: BaseTool) -> list[Callable[..., Any]]:
+    """The functions that it was made of; none for a subclass that is one itself."""
+    found = [getattr(tool, name, None) for name in ("func", "coroutine")]
+    return [one for one in found if one is not None]
 
 
 def _takes_config(function: Callable[..., Any]) -> bool:

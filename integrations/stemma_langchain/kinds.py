@@ -26,11 +26,12 @@ __all__ = [
 
 NOISE = frozenset(
     """
-    async_client cache callback_manager callbacks client config_factories custom_get_token_ids
-    custom_input_type custom_output_type default_request_timeout default_timeout
-    disable_streaming http_async_client http_client http_socket_options input_type_ max_concurrency
-    max_retries metadata name output_type_ profile rate_limiter request_timeout root_async_client
-    root_client show_progress show_progress_bar stream stream_usage streaming tags timeout verbose
+    _tool_call_schema_memo async_client cache callback_manager callbacks client config_factories
+    custom_get_token_ids custom_input_type custom_output_type default_request_timeout
+    default_timeout disable_streaming http_async_client http_client http_socket_options
+    input_type_ max_concurrency max_retries metadata name output_type_ profile rate_limiter
+    request_timeout root_async_client root_client show_progress show_progress_bar stream
+    stream_usage streaming tags timeout verbose
     """.split()  # noqa: SIM905 - thirty names read better as words
 )
 """Fields of language models and of LangChain's own classes that shape no answer."""

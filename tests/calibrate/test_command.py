@@ -102,6 +102,14 @@ def test_ten_lines_recommend_nothing_and_say_how_many_would(calibrate, written, 
     assert not target.exists()
 
 
+def test_the_policies_names_are_whole_in_a_narrow_terminal(calibrate, written, asked, monkeypatch):
+    log = written(asked()[:10])
+    monkeypatch.setenv("COLUMNS", "80")
+    _, out, _ = calibrate(log, *FAST)
+    assert "verified-strict" in out
+    assert "…" not in out
+
+
 def test_one_class_recommends_nothing(calibrate, written, asked):
     rows = [{**row, "group": "all"} for row in asked()]
     _, out, _ = calibrate(written(rows), *FAST)

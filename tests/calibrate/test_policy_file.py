@@ -7,6 +7,7 @@ import pytest
 import stemma
 from stemma import UsageError
 from stemma.embedders import HashingEmbedder
+from stemma.judges import FunctionJudge
 from stemma.policies.standing import KNOWN
 from stemma.policies.threshold import ThresholdPolicy
 from stemma.policies.verified import VerifiedPolicy
@@ -135,6 +136,19 @@ def test_a_missing_field_is_named(path, name):
 def test_a_file_that_is_not_there_is_refused(path):
     with pytest.raises(UsageError, match="cannot read"):
         opened(path)
+
+
+@pytest.mark.parametrize("policy", ["threshold", "verified-strict"])
+def test_a_file_that_leaves_nothing_to_a_judge_takes_none(path, tmp_path, policy):
+    """Else it would silently never be asked."""
+    made(policy=policy, setting=0.5, verifier="", weights={}).write(path)
+    judge, store = FunctionJudge(function=lambda *_: 1.0, name="mine"), tmp_path / "cache.db"
+    with pytest.raises(UsageError, match="judge goes with"):
+        opened(path, url=store, judge=judge)
+    assert not store.exists()
+    made().write(path)
+    with opened(path, judge=judge) as cache:
+        assert cache.engine.parts.hearing.trusted
 
 
 def test_a_bound_does_not_go_with_a_file(path):

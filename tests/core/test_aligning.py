@@ -10,7 +10,7 @@ import stemma
 from stemma.aligning import MEMORY
 from stemma.embedders.token_memory import TokenMemory
 from stemma.errors import EmbedderError, UsageError
-from stemma.opening import policy_of
+from stemma.options import policy_of
 from stemma.policies.alignment import shipped
 from stemma.policies.threshold import Decision, ThresholdPolicy
 

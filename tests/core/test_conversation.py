@@ -167,6 +167,12 @@ def test_a_rewriting_must_say_something(chat, standalone):
         chat.answers.lookup(ASK, standalone=standalone)
 
 
+@pytest.mark.parametrize("before", ["Who is she?", [1], [None], [("user", "Who is she?")], {"a"}])
+def test_a_conversation_is_texts_in_their_order(chat, before):
+    with pytest.raises(UsageError, match="before must be the earlier turns"):
+        chat.answers.lookup("How old is she?", before=before)
+
+
 def test_a_fault_of_the_embedder_is_a_miss(do, model):
     class Broken(Counting):
         def embed(self, texts):

@@ -383,6 +383,26 @@ def test_what_is_no_judge_or_finds_nothing_to_judge_is_refused(named):
         stemma.open(embedder="hashing", **named)
 
 
+def test_what_cannot_be_noted_of_a_judgement_is_a_fault_and_the_pair_may_come_again(opened, do):
+    """The background has a store of its own trouble: it is told like any other."""
+    cache, faults, told = opened(Said(1.0)), [], []
+    cache.listen(lambda event: faults.append(event.outcome) if event.kind == "fault" else None)
+    entry = do(cache.answers.get_or_compute, QUESTION, lambda: "Press Cancel.").stored.entry
+    scope = cache.answers.query(cache.answers._ask(AGAIN)).scope
+    pair = hearing.Pair("questions", AGAIN, QUESTION)
+
+    def fails(*, right, by):
+        told.append((right, by))
+        raise stemma.StoreUnavailable("the disk is full")
+        yield
+
+    for _ in range(2):
+        cache.engine.parts.hearing.after(scope, pair, entry, fails)
+        assert cache.engine.parts.hearing.wait(30)
+    assert told == [(True, SIGNED)] * 2
+    assert faults == ["judge", "judge"]
+
+
 def test_a_policy_of_ones_own_may_leave_candidates_to_a_judge(do):
     judge = GreyBand(judge=FunctionJudge(function=lambda one, other: 1.0, name="mine"), audits=0)
     policy = VerifiedPolicy(0.05, embedder="another/1")

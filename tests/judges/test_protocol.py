@@ -83,6 +83,8 @@ def test_a_band_waits_shorter_while_a_request_waits(counting):
         {"max_wrong": -0.1},
         {"sure": 0.4},
         {"sure": 1.1},
+        {"sure": "0.9"},
+        {"sure": None},
         {"timeout": 0},
         {"timeout": -1},
         {"timeout": math.inf},
@@ -99,3 +101,18 @@ def test_a_band_of_nonsense_is_refused(counting, wrong):
 def test_a_class_is_no_judge(counting):
     with pytest.raises(UsageError, match="must be a Judge"):
         GreyBand(judge=counting)
+
+
+def test_how_sure_it_must_be_is_refused_in_those_words(counting):
+    with pytest.raises(UsageError, match=r"sure must be a share from 0\.5 to 1, not 0\.4"):
+        GreyBand(judge=counting(1.0), sure=0.4)
+
+
+def test_an_async_function_is_refused_and_told_what_to_do():
+    """Else each of its judgements would be a coroutine that nobody awaits."""
+
+    async def judged(one, other):
+        return 1.0
+
+    with pytest.raises(UsageError, match="ajudge"):
+        FunctionJudge(function=judged, name="mine")

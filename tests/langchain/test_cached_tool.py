@@ -1,8 +1,9 @@
 """One tool behind the cache, however it is made and whoever calls it."""
 
 import asyncio
+import socket
 import warnings
-from typing import Annotated
+from typing import Annotated, Any
 
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
@@ -488,3 +489,79 @@ def test_wrong_arguments(cache, calls):
     ):
         with pytest.raises(UsageError):
             wrong()
+
+
+class _Desk:
+    def __init__(self, place: str) -> None:
+        self.place = place
+
+    def look(self, at: str) -> str:
+        """Look at something."""
+        return f"{at} in {self.place}"
+
+    async def alook(self, at: str) -> str:
+        """Look at something."""
+        return self.look(at)
+
+
+class _Look(BaseTool):
+    name: str = "look"
+    description: str = "Look at something."
+    place: str
+
+    def _run(self, at: str) -> str:
+        return f"{at} in {self.place}"
+
+
+@pytest.mark.parametrize(
+    "tool_at",
+    [
+        lambda place: StructuredTool.from_function(_Desk(place).look, name="look"),
+        lambda place: StructuredTool.from_function(
+            coroutine=_Desk(place).alook, name="look", description="Look at something."
+        ),
+        lambda place: _Look(place=place),
+    ],
+    ids=["method", "coroutine", "subclass"],
+)
+async def test_what_a_tool_is_bound_to_counts_as_an_argument(cache, tool_at):
+    oslo, rome, again = (
+        CachedTool(cache, cacheable(ttl=60)(tool_at(place))) for place in ("Oslo", "Rome", "Oslo")
+    )
+    assert await oslo.ainvoke({"at": "it"}) == "it in Oslo"
+    assert await rome.ainvoke({"at": "it"}) == "it in Rome"
+    found = await again.ainvoke(call(at="it"))
+    assert found.content == "it in Oslo"
+    assert (await again.ainvoke(call(at="it"))).response_metadata["stemma"]["hit"]
+
+
+def test_a_tool_that_holds_what_has_no_key_goes_past_the_cache(cache, calls):
+    class Held(_Look):
+        place: str = "Oslo"
+        connection: Any = None
+
+        def _run(self, at: str) -> str:
+            calls.append(at)
+            return at
+
+    tool = CachedTool(cache, cacheable(ttl=60)(Held(connection=socket.socket())))
+    with pytest.warns(RuntimeWarning, match="the cache is bypassed"):
+        assert [tool.invoke({"at": "it"}) for _ in range(2)] == ["it", "it"]
+    assert calls == ["it", "it"]
+    tool.inner.connection.close()
+
+
+def test_a_tool_is_called_by_the_name_that_it_has_now(cache, calls):
+    """One that is renamed to a tool that writes is called every time."""
+    registry = ToolRegistry()
+    registry.declare("look", ToolPolicy(ttl=60))
+    registry.declare("move", ToolPolicy(writes=["seat"]))
+    inner = made("over", calls, lambda tool: tool)
+    tool = CachedTool(cache, inner, registry)
+    for _ in range(2):
+        tool.invoke({"at": "it"})
+    assert len(calls) == 1
+    inner.name = "move"
+    for _ in range(2):
+        tool.invoke({"at": "it"})
+    assert len(calls) == 3

@@ -167,7 +167,9 @@ def test_a_providers_own_ways_come_back_typed_from_a_reopened_store(
 
     expected = Person(**value) if schema is Person else value
     for _ in range(2):
-        with stemma.open(str(tmp_path / "calls.db"), embedder="hashing", policy="threshold", tenant="t") as cache:
+        with stemma.open(
+            str(tmp_path / "calls.db"), embedder="hashing", policy="threshold", tenant="t"
+        ) as cache:
             client = httpx.Client(transport=httpx.MockTransport(serve))
             inner = ChatOpenAI(model="gpt-x", api_key="k", http_client=client)
             model = CachedChatModel(cache, inner)

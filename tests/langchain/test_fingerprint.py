@@ -22,7 +22,7 @@ from langchain_core.runnables import (
     RunnableParallel,
     RunnablePassthrough,
 )
-from langchain_core.tools import tool
+from langchain_core.tools import BaseTool, tool
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 from langgraph.checkpoint.memory import InMemorySaver
@@ -485,3 +485,18 @@ def test_a_model_s_client_and_private_attributes_do_not_count_and_its_settings_d
     other._calls.append("a prompt")
     assert fingerprint(one) == fingerprint(other)
     assert fingerprint(one) != fingerprint(Remote(style="formal"))
+
+
+def test_a_tool_is_the_same_before_and_after_its_schema_was_read():
+    class Look(BaseTool):
+        name: str = "look"
+        description: str = "Look at something."
+
+        def _run(self, at: str) -> str:
+            return at
+
+    look = Look()
+    before = fingerprint(look)
+    assert look.tool_call_schema
+    assert look.invoke({"at": "it"}) == "it"
+    assert fingerprint(look) == before

@@ -355,7 +355,9 @@ def test_structured_output_is_typed_from_a_reopened_store(tmp_path, schema, expe
 
     for _ in range(2):
         with (
-            stemma.open(tmp_path / "calls.db", embedder="hashing", policy="threshold", tenant="t") as cache,
+            stemma.open(
+                tmp_path / "calls.db", embedder="hashing", policy="threshold", tenant="t"
+            ) as cache,
             httpx.Client(transport=httpx.MockTransport(serve)) as client,
         ):
             model = ChatOpenAI(

@@ -87,7 +87,7 @@ def test_without_a_judge_or_a_similarity_nobody_can_say():
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"same": 1.1}, {"other": -0.1}, {"other": 0.96}, {"sure": 0.4}, {"sure": 1.1}]
+    "wrong", [{"same": 1.1}, {"other": -0.1}, {"other": 0.96}, {"sure": 0.4}, {"sure": "1"}]
 )
 def test_numbers_out_of_range_are_refused(wrong):
     with pytest.raises(UsageError):

@@ -89,6 +89,11 @@ def test_the_same_question_in_other_words_scores_higher_than_another_question():
 @pytest.mark.parametrize(
     ("asked", "stored", "reason"),
     [
+        (
+            "How long does two-factor login last for 2 users?",
+            "How long does two-factor login last for 3 users?",
+            "guard:number",
+        ),
         ("new in Python 3.8", "new in Python 3.9", "guard:number"),
         ("turn dark mode on", "turn dark mode off", "guard:antonym"),
         ("safe for dogs", "not safe for dogs", "guard:negation"),

@@ -101,6 +101,17 @@ def test_a_generator_cannot_be_kept():
             yield 1
 
 
+def test_nobody_could_say_when_a_generator_has_written():
+    with pytest.raises(UsageError, match="generator"):
+
+        @cacheable(writes="booking")
+        def tool():
+            yield 1
+
+    with pytest.raises(UsageError, match="generator"):
+        ToolRegistry().declare("tool", ToolPolicy(writes="booking"), tool=_agenerator)
+
+
 def test_any_argument_may_be_named_where_any_may_be_given():
     @cacheable(reads=["booking:{id}"])
     def tool(**given):
@@ -301,3 +312,7 @@ def test_importing_tools_loads_no_framework():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
     assert stemma.tools.ToolPolicy is ToolPolicy
+
+
+async def _agenerator():
+    yield 1

@@ -297,18 +297,27 @@ def test_asynchronous_writes_are_known_as_well(cache, tools, compute):
     assert reads == [2, 0]
 
 
-def test_a_coroutine_that_a_synchronous_call_gives_may_write_at_any_time(cache, tools):
+@pytest.mark.parametrize("begun", [False, True], ids=["coroutine", "task"])
+async def test_what_a_synchronous_call_gives_writes_when_it_is_awaited(cache, tools, begun):
+    """A task writes before that as well: then nobody knows what the resource is."""
+
     async def later():
         return "done"
+
+    def move():
+        return asyncio.ensure_future(later()) if begun else later()
 
     reads = []
     for _ in range(2):
         bookings = Bookings(tools)
         with cache.world():
-            tools.call("move", {"id": "1"}, later).value.close()
+            bookings.get()
+            writing = tools.call("move", {"id": "1"}, move).value
+            bookings.get()
+            assert await writing == "done"
             bookings.get()
         reads.append(bookings.reads)
-    assert reads == [1, 1]
+    assert reads == ([3, 2] if begun else [2, 0])
 
 
 # ------------------------------------------------------------------- at the same time

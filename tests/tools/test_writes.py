@@ -245,3 +245,34 @@ def test_what_a_parents_thread_was_writing_is_owed_in_a_child():
     pending.after_fork()
     assert not pending.writing(["a"])
     assert list(pending.owed(["a"])) == ["a"]
+
+
+async def test_what_a_plain_function_writes_when_it_is_awaited_is_taken_back(tools, world):
+    @cacheable(writes=["booking:{id}"])
+    def move(id, seat):
+        async def later():
+            await asyncio.sleep(0)
+            assert get(id)["seat"] == "12A"  # not stored: it is being written
+            return world.move(id, seat)
+
+        return later()
+
+    get = tools.wrap(world.get_booking)
+    get("1")
+    assert await tools.wrap(move)("1", "14B") == "done"
+    assert get("1")["seat"] == "14B"
+
+
+async def test_an_awaited_write_of_a_plain_function_that_raises_is_taken_back(tools, world):
+    @cacheable(writes=["booking:{id}"])
+    def break_down(id, seat):
+        async def later():
+            get(id)
+            world.break_down(id, seat)
+
+        return later()
+
+    get = tools.wrap(world.get_booking)
+    with pytest.raises(RuntimeError, match="the line broke"):
+        await tools.wrap(break_down)("1", "14B")
+    assert get("1")["seat"] == "14B"

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
 from stemma.embedders.adapters import as_embedder
 from stemma.embedders.health import Checked
@@ -134,7 +134,8 @@ def _tell(found: Calibrated, given: Prepared, *, as_json: bool) -> None:
         _print_json(_as_json(found, given))
         return
     _say_left_out(given.skipped)
-    table = Table("setting", *_TITLES, "error at most")
+    whole = max(len(one.policy) for one in found.settings)  # however narrow the terminal is
+    table = Table(Column("setting", min_width=whole), *_TITLES, "error at most")
     for one in found.settings:
         cells = (one.name, *(_cell(one.rates[rate]) for rate in RATES), f"{one.at_most:.2%}")
         table.add_row(*cells, style="bold" if one is best else None)

@@ -26,10 +26,10 @@ except ImportError as error:  # pragma: no cover - shown by a test in a bare env
     sys.exit(f"the stemma command needs {error.name}: pip install 'stemma-cache[cli]'")
 
 from stemma.cache import Cache
-from stemma.cache import open as open_cache
 from stemma.cli.walks import life_of, walk_of
 from stemma.codec import VectorCodec
 from stemma.entry import Entry
+from stemma.opening import open as open_cache
 from stemma.ranking import outline
 from stemma.stores.sqlite import SqliteStore
 

@@ -63,7 +63,7 @@ class GreyBand:
             raise UsageError(f'when must be "before" or "after", not {self.when!r}')
         for name in ("low", "audits", "max_wrong"):
             share(name, getattr(self, name))
-        share("1 - sure", 1.0 - self.sure, 0.5)
+        share("sure", self.sure, least=0.5)
         given = self.timeout
         if given is not None and not (_is_number(given) and 0 < given < math.inf):
             raise UsageError(f"timeout must be seconds above 0, not {given!r}")

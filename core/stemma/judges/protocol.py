@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -57,7 +58,7 @@ class FunctionJudge:
         revision: What names its version; by default its name.
 
     Raises:
-        UsageError: It is no function, or the name is empty.
+        UsageError: It is no function, or an async one, or the name is empty.
     """
 
     function: Callable[[str, str], float | None] = field(repr=False)
@@ -67,6 +68,8 @@ class FunctionJudge:
     def __post_init__(self) -> None:
         if not callable(self.function):
             raise UsageError(f"a {type(self.function).__qualname__} is no function of two texts")
+        if inspect.iscoroutinefunction(self.function):
+            raise UsageError("it is async only; give a judge of your own that has ajudge as well")
         object.__setattr__(self, "name", named(self.name))
         object.__setattr__(self, "revision", self.revision or self.name)
 

@@ -31,8 +31,10 @@ def cleaned(
         cleaning: What is left out; `None`: nothing.
 
     Raises:
-        UsageError: `standalone` is no text, or says nothing.
+        UsageError: `standalone` is no text, or says nothing; or `before` is no turns.
     """
+    if not isinstance(before, (tuple, list)) or not all(isinstance(turn, str) for turn in before):
+        raise UsageError("before must be the earlier turns, each a text, in their order")
     if standalone is not None:
         if not isinstance(standalone, str) or standalone.strip() == "":
             raise UsageError("standalone must be the whole question as a text, or None")

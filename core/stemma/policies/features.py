@@ -8,6 +8,7 @@ alone speaks.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection
 
 from stemma.policies.guards import FEW, GUARDS, small_words
@@ -70,10 +71,7 @@ def features(asked: str, stored: str, similarity: float) -> tuple[float, ...]:
     ours, theirs = _apart(one, other), _apart(other, one)
     exchanged = min(len(ours), len(theirs))
     size = max(len(one.words), len(other.words), 1)
-    numbers = _both(
-        one.numbers - other.numbers - other.loose_numbers,
-        other.numbers - one.numbers - one.loose_numbers,
-    )
+    numbers = _numbers(one, other)
     names = _both(one.names.difference(other.words), other.names.difference(one.words))
     kinds = {one.question, other.question}
     loose = "what" in kinds and not kinds & _COUNTED
@@ -104,6 +102,23 @@ def features(asked: str, stored: str, similarity: float) -> tuple[float, ...]:
         float(one.script != "latin" and not same),
         float(one.script != other.script),
     )
+
+
+def _numbers(one: Symbols, other: Symbols) -> int:
+    """How many of the two have a number of their own, or one that the other has less often."""
+    sides = _both(
+        one.numbers - other.numbers - other.loose_numbers,
+        other.numbers - one.numbers - one.loose_numbers,
+    )
+    if sides != 1:
+        return sides
+    # A number that stands twice hides an exchange: '2 users' / '3 users' of a 'two-factor login'.
+    ours, theirs = _counted(one), _counted(other)
+    return max(sides, _both(ours - theirs, theirs - ours))
+
+
+def _counted(text: Symbols) -> Counter[str]:
+    return Counter(word for word in text.words if word[:1] == "#" and word[1:] in text.numbers)
 
 
 def _both(ours: Collection[str], theirs: Collection[str]) -> int:

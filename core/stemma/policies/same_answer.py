@@ -75,7 +75,7 @@ class SameAnswer:
         if not (self.judge is None or isinstance(self.judge, Judge) or callable(self.judge)):
             raise UsageError(f"judge must be a Judge or a function, not {self.judge!r}")
         share("other", self.other, share("same", self.same))
-        share("1 - sure", 1.0 - self.sure, 0.5)
+        share("sure", self.sure, least=0.5)
 
     def __call__(
         self, fresh: Answer, stored: Answer, *, similarity: float | None = None

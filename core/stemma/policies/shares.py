@@ -14,16 +14,17 @@ MOST_ERROR = 0.5
 """A bound above this asks for nothing."""
 
 
-def share(name: str, value: object, most: float = 1.0) -> float:
+def share(name: str, value: object, most: float = 1.0, *, least: float = 0.0) -> float:
     """A share as a number.
 
     Raises:
-        UsageError: It is not a number from 0 to `most`.
+        UsageError: It is not a number from `least` to `most`.
     """
+    wanted = f"{name} must be a share from {least:g} to {most:g}"
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise UsageError(f"{name} must be a share from 0 to {most:g}, not {value!r}")
-    if not 0.0 <= float(value) <= most:
-        raise UsageError(f"{name} must be a share from 0 to {most:g}, not {float(value)}")
+        raise UsageError(f"{wanted}, not {value!r}")
+    if not least <= float(value) <= most:
+        raise UsageError(f"{wanted}, not {float(value)}")
     return float(value)
 
 

@@ -107,7 +107,10 @@ class ToolCaching:
             plan = self._if_settled(plan)
         if isinstance(plan, Read):
             return self.cache.hops.serve(plan.asked, compute, admit=plan.admit)
-        return Served(value=self._live(compute, plan), outcome=plan.miss)
+        given = self._live(compute, plan)
+        if plan.changes and inspect.isawaitable(given):  # it has not written yet
+            given = self._alive(functools.partial(_given, given), plan)
+        return Served(value=given, outcome=plan.miss)
 
     async def acall(
         self,
@@ -197,10 +200,10 @@ class ToolCaching:
 
     # ------------------------------------------------------------ live calls, recalls
 
-    def _live(self, compute: Callable[[], Any], plan: Live, *, awaited: bool = False) -> Any:
+    def _live(self, compute: Callable[[], Any], plan: Live) -> Any:
         if plan.writing is not None:
             with plan.writing as writing:
-                return writing.came_to(compute(), awaited=awaited)
+                return writing.came_to(compute(), awaited=True)
         if not plan.written:
             return compute()
         self._unsettled.begin(plan.written)
@@ -216,7 +219,7 @@ class ToolCaching:
 
         if not is_async(compute):
             # As a whole: a thread goes on when whoever awaits it is cancelled.
-            given = await asyncio.to_thread(self._live, compute, plan, awaited=True)
+            given = await asyncio.to_thread(self._live, compute, plan)
             if not inspect.isawaitable(given):
                 return given
             compute = functools.partial(_given, given)

@@ -68,11 +68,14 @@ def policy_of(tool: object) -> ToolPolicy | None:
 
 def unfit(policy: ToolPolicy, tool: object) -> str | None:
     """Why a declaration cannot be one of this tool; `None` if it can."""
-    if policy.cached and any(
+    if (policy.cached or policy.writes) and any(
         inspect.isgeneratorfunction(layer) or inspect.isasyncgenfunction(layer)
         for layer in _layers(tool)
     ):
-        return "what a generator gives cannot be kept"
+        return (
+            "what a generator gives cannot be kept, nor can be seen when it writes; "
+            "declare a function that goes through it"
+        )
     arguments = arguments_of(tool)
     if arguments is None or policy.arguments <= arguments:
         return None

@@ -97,6 +97,11 @@ class Live:
     written: tuple[str, ...] = ()
     writing: Writing | None = None
 
+    @property
+    def changes(self) -> bool:
+        """Whether it may change anything that was read."""
+        return bool(self.written) or self.writing is not None
+
 
 class Planning:
     """Tells by their declarations what calls mean.

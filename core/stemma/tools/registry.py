@@ -71,8 +71,8 @@ class ToolRegistry:
         Warns where annotations of MCP (`readOnlyHint`, `destructiveHint`) say otherwise.
 
         Raises:
-            UsageError: The declaration speaks of arguments that the tool does not have, or keeps
-                what a generator gives.
+            UsageError: The declaration speaks of arguments that the tool does not have, or the tool
+                is a generator.
         """
         policy = self.policy(name, tool)
         if policy is not None:
