@@ -83,6 +83,22 @@ def test_what_repeats_the_question_is_not_held_against_an_answer(check):
     assert said.score == pytest.approx(plain)
 
 
+def test_what_turns_the_question_round_is_told_though_it_has_no_word_of_its_own(check):
+    question = "Can gift cards be refunded?"
+    wrong = check.ground("Gift cards can be refunded.", SOURCES, question)
+    right = check.ground("Gift cards cannot be refunded.", SOURCES, question)
+    assert only(wrong).why == "negated"
+    assert wrong.score < 0.3 < right.score
+
+
+def test_weights_as_large_as_can_be_still_give_a_probability():
+    weights = {**dict.fromkeys(FEATURES, 0.0), "word_missing": -1e300}
+    huge = GroundingCheck(weights=Weights(constant=1e300, weights=weights))
+    assert huge.ground("Leeds", SOURCES).score == pytest.approx(1)
+    low = GroundingCheck(weights=Weights(constant=-1e300, weights=weights))
+    assert low.ground("Oslo", SOURCES).score == pytest.approx(0)
+
+
 def test_nothing_to_check_is_no_better_than_half(check):
     found = check.ground("Yes.", SOURCES, "Do gift cards expire?")
     assert only(found).why == "bare"

@@ -173,6 +173,7 @@ def features(
     quantities = said.quantities - asked.quantities
     held = frozenset(word for word in own if sources.have(word))
     near = frozenset(word for word in held if _has(there, word))
+    same = said.content & there.content
     return (
         similarity,
         float(not own and not numbers and not literals),
@@ -181,8 +182,8 @@ def features(
         _share(len(numbers - sources.numbers), len(numbers)),
         _share(len(quantities - sources.quantities), len(quantities)),
         _share(sum(not sources.say(one) for one in literals), len(literals)),
-        float(bool(near) and (said.negations - there.negations) % 2 == 1),
-        float(bool(near) and bool(opposites(own - near, there.content - said.content))),
+        float(bool(same) and (said.negations - there.negations) % 2 == 1),
+        float(bool(same) and bool(opposites(said.content - same, there.content - same))),
         _share(sources.weight(held - near), sources.weight(held)),
         _reworded(held, claim, sources),
     )

@@ -16,6 +16,8 @@ from stemma.keys import digest
 
 __all__ = ["Weights", "shipped"]
 
+_FARTHEST = 30.0
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Weights:
@@ -77,7 +79,7 @@ class Weights:
         said = {
             name: self.weights[name] * value for name, value in zip(FEATURES, values, strict=True)
         }
-        score = self.constant + math.fsum(said.values())
+        score = max(min(self.constant + math.fsum(said.values()), _FARTHEST), -_FARTHEST)
         against = min(FEATURES[1:], key=said.__getitem__)
         return 1.0 / (1.0 + math.exp(-score)), against if said[against] < 0 else ""
 
