@@ -25,7 +25,7 @@ EVALUATIONS = {
     "rag": "retrieval, reranking, embeddings and changing documents, against no cache and peers",
     "agents": "tool calls spared in a world that changes, chains out of date, what a hop costs",
     "quality": "hits and wrong hits of the decision policies, side by side with what there is",
-    "propagation": "answers that are not grounded, and how well the spread of a wrong one is foretold",
+    "propagation": "answers without ground, and how well the spread of a wrong one is foretold",
     "reliability": "kills, power cuts, damage, races, outages: how often a promise was broken",
 }
 
