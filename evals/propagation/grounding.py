@@ -1,12 +1,14 @@
 """Right and hallucinated answers, told apart by the grounding check and by barer means.
 
 HaluEval's hallucinated answers are longer than its right ones, so that length alone tells them
-apart almost always. It stands beside the others for that, and each is measured once more where the
-two answers of a question differ by `LIKE` words at most.
+apart almost always. It stands beside the others for that, and each is measured twice more: where
+the two answers of a question differ by `LIKE` words at most, and with each right answer put after
+the words of its question, which makes it longer and no worse.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -31,6 +33,8 @@ LIKE = 2
 KEPT = 0.9
 """The share of the right answers that a pool has to keep."""
 
+_WORD = re.compile(r"\w+")
+
 T = TypeVar("T")
 
 Score = Callable[[str, Answered], float]
@@ -53,10 +57,7 @@ def run(*, size: float, seed: int, folder: Path) -> Measured:  # noqa: ARG001 - 
             Figure(what=f"AUC of the {best}", value=found[best]["auc"], unit=""),
             Figure(what="AUC of the length alone", value=found["length alone"]["auc"], unit=""),
             Figure(
-                what="hallucinated answers in a pool without a check", value=100.0, unit="% of them"
-            ),
-            Figure(
-                what=f"the same with the {best}, at {KEPT:.0%} of right ones",
+                what=f"hallucinated answers that the {best} lets into a pool",
                 value=100 * found[best]["let_through"],
                 unit="% of them",
             ),
@@ -106,8 +107,8 @@ def _similar(embedder: LocalEmbedder, answer: str, of: Answered) -> float:
 
 
 def _overlap(answer: str, of: Answered) -> float:
-    words = answer.casefold().split()
-    there = set(" ".join(of.sources).casefold().split())
+    words = _WORD.findall(answer.casefold())
+    there = set(_WORD.findall(" ".join(of.sources).casefold()))
     return sum(word in there for word in words) / len(words) if words else 0.0
 
 
@@ -126,6 +127,7 @@ def told(
     right = np.array([score(one.right, one) for one in held])
     wrong = np.array([score(one.hallucinated, one) for one in held])
     alike = np.array([_alike(one) for one in held])
+    restated = np.array([score(_restated(one), one) for one in held])
     both: Scored = (right[alike], wrong[alike])
     return {
         "auc": auc(right, wrong),
@@ -133,9 +135,16 @@ def told(
         "questions_alike": int(alike.sum()),
         "auc_alike": auc(*both) if alike.any() else None,
         "auc_alike_interval": interval(*both, seed=seed) if alike.any() else None,
+        "auc_restated": auc(restated, wrong),
+        "auc_restated_interval": interval(restated, wrong, seed=seed),
         "kept": float(np.mean(right >= lowest)),
         "let_through": float(np.mean(wrong >= lowest)),
     }
+
+
+def _restated(one: Answered) -> str:
+    """The right answer after the question's own words, as a model may say it: as well grounded."""
+    return f"{one.question.rstrip(' ?')}: {one.right}"
 
 
 def _alike(one: Answered) -> bool:
@@ -176,6 +185,9 @@ def _row(found: Mapping[str, Any]) -> dict[str, str]:
         "AUC": _with_interval(found["auc"], found["auc_interval"]),
         f"AUC, {found['questions_alike']} alike in length": _with_interval(
             found["auc_alike"], found["auc_alike_interval"]
+        ),
+        "AUC, right ones restated": _with_interval(
+            found["auc_restated"], found["auc_restated_interval"]
         ),
         "right kept": f"{found['kept']:.1%}",
         "hallucinated let through": f"{found['let_through']:.1%}",

@@ -18,7 +18,7 @@ ITEMS = [
         question=f"Where do returns of kind {number} go?",
         sources=(f"Returns of kind {number} go to {CITIES[number % 4]}. Ask at the till.",),
         right=CITIES[number % 4],
-        hallucinated="They go to Oslo, by sea and over land.",
+        hallucinated="They go to Oslo, by sea.",
     )
     for number in range(24)
 ]
@@ -59,6 +59,13 @@ def test_what_cannot_tell_is_seen_to():
 def test_the_check_tells_what_the_sources_lack():
     found = told(scorers(None)["check"], ITEMS, ITEMS, seed=0)
     assert (found["auc"], found["let_through"], found["kept"]) == (1, 0, 1)
+    assert found["auc_restated"] == 1
+
+
+def test_a_measure_that_goes_by_length_is_shown_up_by_right_answers_restated():
+    found = told(scorers(None)["length alone"], ITEMS, ITEMS, seed=0)
+    assert found["auc"] == 1
+    assert found["auc_restated"] < 0.5
 
 
 def test_weights_are_learnt_and_none_has_the_wrong_sign():
