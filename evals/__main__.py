@@ -25,7 +25,7 @@ EVALUATIONS = {
     "rag": "retrieval, reranking, embeddings and changing documents, against no cache and peers",
     "agents": "tool calls spared in a world that changes, chains out of date, what a hop costs",
     "quality": "hits and wrong hits of the decision policies, side by side with what there is",
-    "propagation": "how well the spread of a wrong answer is foretold, and how long that takes",
+    "propagation": "answers without ground, and how well the spread of a wrong one is foretold",
     "reliability": "kills, power cuts, damage, races, outages: how often a promise was broken",
 }
 

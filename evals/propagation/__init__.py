@@ -1,4 +1,7 @@
-"""Propagation: how well the spread of a wrong answer is foretold, and how long that takes."""
+"""Propagation: what a grounding check tells, and how well a wrong answer's spread is foretold.
+
+The texts are in the folder that `STEMMA_DATA` names; without, the parts that need them are skipped.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from evals.measuring import Measured
 __all__ = ["PARTS", "measured", "run"]
 
 PARTS = {
+    "grounding": "right and hallucinated answers told apart by their sources, against baselines",
     "spread": "the spread over random worlds against the truth, and over many edges against time",
 }
 """Each module in this package that has a `run(size=, seed=, folder=)`, and what it measures."""
