@@ -44,8 +44,8 @@ def made(rng: np.random.Generator, *, tenants: int, entries: int, seeds: int) ->
     """A world of so many tenants, entries and seeds.
 
     An entry has up to three parents. How much passes differs from world to world (0.2 to 0.95 on
-    average) and from edge to edge; a copy is as wrong as its original. Seeds are among the first
-    half of the entries, each with a probability of 0.5 to 1.
+    average) and from edge to edge; a copy is as wrong as its original. Seeds are among the entries
+    that were copied, so that they reach other tenants, each with a probability of 0.5 to 1.
 
     Args:
         rng: What is drawn is drawn from this.
@@ -73,9 +73,10 @@ def made(rng: np.random.Generator, *, tenants: int, entries: int, seeds: int) ->
         edges += zip(sorted(parents), [entry] * len(parents), drawn, strict=True)
         own[tenant].append(entry)
         latest.append(entry)
-    first = rng.choice(max(1, entries // 2), size=min(seeds, max(1, entries // 2)), replace=False)
     table = np.array(edges, dtype=float).reshape(-1, 3)
     ends = table[:, :2].astype(np.int64)
+    promoted = np.unique(ends[table[:, 2] == 1.0, 0])
+    first = rng.choice(promoted, size=min(seeds, len(promoted)), replace=False)
     return World(
         edges=Edges(
             names=range(entries),
