@@ -25,8 +25,8 @@ EVALUATIONS = {
     "rag": "retrieval, reranking, embeddings and changing documents, against no cache and peers",
     "agents": "tool calls spared in a world that changes, chains out of date, what a hop costs",
     "quality": "hits and wrong hits of the decision policies, side by side with what there is",
+    "propagation": "answers without ground, and how well the spread of a wrong one is foretold",
     "reliability": "kills, power cuts, damage, races, outages: how often a promise was broken",
-    "propagation": "answers that are not grounded: how many are told, and kept out of a pool",
 }
 
 for _name in ("stemma", "psycopg"):  # what goes wrong on purpose is counted, not logged

@@ -309,14 +309,15 @@ class Lookup:
     def deep_refusal(self, entry: Entry, epoch: int, now: float) -> Steps[tuple[str | None, str]]:
         """Why an entry may not be served by its ancestors; `None` where nothing is against it.
 
-        The proof made at the put, or at an earlier read, stands while nothing was invalidated.
+        The proof made at the put, or at an earlier read, stands while nothing was invalidated, and
+        nothing is owed that could not be.
         """
         if self._proven(entry, epoch, now):
             return None, ""
         ancestry = yield Ask(self._parts.store, "ancestry", (entry.id,))
         if ancestry is None:
             return "parent_invalid", "the entry is gone"
-        validity = judge(entry.id, ancestry, now)
+        validity = judge(entry.id, ancestry, now, self._parts.unsettled.all_owed)
         if validity.reason is None:
             self._proofs[entry.id] = (ancestry.epoch, entry.sequence, validity.until)
             if len(self._proofs) > PROOFS:
@@ -326,6 +327,8 @@ class Lookup:
     def _proven(self, entry: Entry, epoch: int, now: float) -> bool:
         if not entry.derived:
             return True
+        if self._parts.unsettled.all_owed:
+            return False
         if entry.epoch == epoch and (entry.proven_until is None or now < entry.proven_until):
             return True
         proof = self._proofs.get(entry.id)

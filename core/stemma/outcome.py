@@ -54,7 +54,7 @@ REASONS: Mapping[str, str] = {
     "declined": "the tool's declaration speaks against keeping this call's result",
     "unscoped": "the result belongs to a user or session, and none is named",
     "unresolved": "an argument that names what the tool reads is missing",
-    "unsettled": "what the tool reads is being written",
+    "unsettled": "what it reads is being written, or could not be taken back after a write",
     "fault": "the cache itself failed",
 }
 """Every reason a `Miss` can carry, in words."""

@@ -31,6 +31,7 @@ from stemma.query import Query
 from stemma.scope import Scope
 from stemma.stores.protocol import Store
 from stemma.trials import Trials
+from stemma.unsettled import Unsettled
 
 __all__ = ["Fail", "Parts", "kind_of"]
 
@@ -79,6 +80,7 @@ class Parts:
         self.novelty = novelty
         self.confidence = ConfidencePolicy() if confidence is None else confidence
         self.trials = Trials()
+        self.unsettled = Unsettled()
         self.hearing = Hearing(self, grey, self.same_answer)
         self.budget = budget
         self.listeners = Listeners()

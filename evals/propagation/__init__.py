@@ -1,4 +1,4 @@
-"""Hallucinations: how many a grounding check tells, and how they would have travelled.
+"""Propagation: how well wrong answers are told by their sources, and their spread is foretold.
 
 The texts are in the folder that `STEMMA_DATA` names; without, the parts that need them are skipped.
 """
@@ -16,6 +16,7 @@ __all__ = ["PARTS", "measured", "run"]
 
 PARTS = {
     "grounding": "right and hallucinated answers told apart by their sources, against baselines",
+    "spread": "the spread over random worlds against the truth, and over many edges against time",
 }
 """Each module in this package that has a `run(size=, seed=, folder=)`, and what it measures."""
 

@@ -61,7 +61,7 @@ def _levels(folder: Path, levels: list[int], seed: int) -> Iterator[dict[str, An
     vectors: dict[str, Any] = {}
     before = 0
     for level in levels:
-        with stemma.open(path, tenant="me", embedder=Given(vectors)) as cache:
+        with stemma.open(path, tenant="me", embedder=Given(vectors), policy="threshold") as cache:
             for batch in in_batches(level, before):
                 texts = [question(number) for number in batch]
                 vectors.update(zip(texts, rows[batch.start : batch.stop], strict=True))

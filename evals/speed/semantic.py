@@ -56,7 +56,9 @@ def by_meaning(
         other: Somebody else to be asked in turns with ours.
     """
     given = questions(count, asked=min(turns, count), seed=seed)
-    with stemma.open(folder / "cache.db", tenant="me", embedder=Given(given.vectors)) as cache:
+    with stemma.open(
+        folder / "cache.db", tenant="me", embedder=Given(given.vectors), policy="threshold"
+    ) as cache:
         fill(cache, given.stored)
         cache.answers.lookup(given.far[0])  # the index takes everything in
 

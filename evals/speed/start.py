@@ -26,7 +26,7 @@ def run(*, size: float, seed: int, folder: Path) -> Measured:
     texts = [question(number) for number in range(count)]
     path = folder / "cache.db"
     embedder = Given(dict(zip(texts, rows, strict=True)))
-    with stemma.open(path, tenant="me", embedder=embedder) as cache:
+    with stemma.open(path, tenant="me", embedder=embedder, policy="threshold") as cache:
         fill(cache, texts)
     found = FirstHit(folder, texts[0], noisy(rng, rows[:1], NEAR)[0]).of(path, count)
     return Measured(
@@ -69,7 +69,9 @@ class FirstHit:
         self._vector = folder / "asked.npy"
         np.save(self._vector, vector)
         single = folder / "single.db"
-        with stemma.open(single, tenant="me", embedder=Given({text: vector})) as cache:
+        with stemma.open(
+            single, tenant="me", embedder=Given({text: vector}), policy="threshold"
+        ) as cache:
             fill(cache, [text])
         self._single = self._ask(single)
 
@@ -99,7 +101,7 @@ def first_lookup(path: str, text: str, vector: str) -> dict[str, Any]:
     """Open a cache and ask one question; called in a fresh process."""
     embedder = Given({text: np.load(vector)})
     began, worked = time.perf_counter(), time.process_time()
-    cache = stemma.open(path, tenant="me", embedder=embedder)
+    cache = stemma.open(path, tenant="me", embedder=embedder, policy="threshold")
     found = cache.answers.lookup(text)
     seconds, worked = time.perf_counter() - began, time.process_time() - worked
     gc.collect()

@@ -86,7 +86,9 @@ def _rates(
     """Gets and puts a second of one store, for each number of workers."""
     rates = []
     with (
-        stemma.open(_store(name, place), tenant="me", embedder=Given({})) as cache,
+        stemma.open(
+            _store(name, place), tenant="me", embedder=Given({}), policy="threshold"
+        ) as cache,
         ThreadPoolExecutor(max(WORKERS)) as threads,
     ):
         fill(cache, [question(number) for number in range(work.entries)])
@@ -126,7 +128,9 @@ class _Work(NamedTuple):
 
     def opened(self, name: str, place: str, start: Any, who: tuple[int, int]) -> _Rates:
         """In a process of its own, over a cache of its own."""
-        with stemma.open(_store(name, place), tenant="me", embedder=Given({})) as cache:
+        with stemma.open(
+            _store(name, place), tenant="me", embedder=Given({}), policy="threshold"
+        ) as cache:
             return self.do(cache, start, who)
 
     def do(self, cache: Cache, start: Any, who: tuple[int, int]) -> _Rates:

@@ -11,6 +11,7 @@ from langgraph.types import Send
 
 from stemma import Asked, Cache, Cost, Frame, Hit, Served, Ticket, UsageError
 from stemma.nodes.hop import hop
+from stemma_langchain.checking import checked_cache, checked_life
 from stemma_langchain.fingerprint import describe
 from stemma_langchain.graph_codec import GraphCodec
 from stemma_langchain.injected import configured
@@ -72,8 +73,11 @@ def cached_node(
         allowed: The user's own classes that results may hold (see `GraphCodec`).
 
     Raises:
-        UsageError: It is no function, or takes `store` or `previous`, which no key can hold.
+        UsageError: It is no function, or takes `store` or `previous`, which no key can hold; or
+            another argument is wrong.
     """
+    checked_cache(cache)
+    checked_life(life)
     step = _checked(function, step, arguments, semantic)
     node = _Node(
         cache=cache,

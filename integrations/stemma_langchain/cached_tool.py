@@ -6,7 +6,7 @@ import functools
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from langchain_core.tools import BaseTool
+from langchain_core.tools import BaseTool, StructuredTool, Tool
 from pydantic import ConfigDict, Field, PrivateAttr
 
 from stemma import Cache, Frame, Hit, Served, UsageError
@@ -95,12 +95,25 @@ class CachedTool(ToolStandIn):
 
     async def arun(self, tool_input: str | dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         """See LangChain's `BaseTool.arun`."""
-        compute = functools.partial(self.inner.arun, tool_input, *args, **kwargs)
+        way = self.inner.run if self._writes_in_thread() else self.inner.arun
+        compute = functools.partial(way, tool_input, *args, **kwargs)
         with self.stemma.hop(self.inner.name) as frame:
             call = self._call(tool_input, kwargs, frame)
             served = await self._calling.acall(compute=compute, **self._asked(call))
         kept = call.kept(self.inner, served)
         return served.value if kept is None else await kept.arun(tool_input, *args, **kwargs)
+
+    def _writes_in_thread(self) -> bool:
+        """Whether it writes, and all that awaiting it does is to wait for a thread.
+
+        Then the thread is ours, too: it goes on where who awaits it is cancelled, and what it
+        writes is taken back when it has.
+        """
+        registry = self._calling.registry
+        policy = registry.policy(self.inner.name, self.inner)
+        writes = policy.writes if policy is not None else registry.unknown == "clear"
+        function = getattr(self.inner, "coroutine", None)
+        return bool(writes) and function is None and type(self.inner)._arun in _WAITING  # noqa: SLF001
 
     def _call(self, given: Any, named: Mapping[str, Any], frame: Frame) -> _Call:
         call_id, metadata = named.get("tool_call_id"), named.get("metadata")
@@ -136,6 +149,10 @@ class CachedTool(ToolStandIn):
             "codec": self._codec,
             "admit": call.refusal,
         }
+
+
+_WAITING = (BaseTool._arun, StructuredTool._arun, Tool._arun)  # noqa: SLF001 - LangChain's own
+"""What runs a tool's function in a thread, where it is no coroutine function."""
 
 
 def _offered(tool: BaseTool) -> Collection[str]:

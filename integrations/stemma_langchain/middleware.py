@@ -23,6 +23,7 @@ from stemma.tools import ToolCaching, ToolRegistry
 from stemma_langchain.asking import Sampling
 from stemma_langchain.cached_tool import CachedTool
 from stemma_langchain.chat_model import CachedChatModel
+from stemma_langchain.checking import checked_life
 from stemma_langchain.graph_codec import GraphCodec
 
 __all__ = ["CacheMiddleware"]
@@ -83,8 +84,7 @@ class CacheMiddleware(AgentMiddleware[Any, Any, Any]):
         super().__init__()
         if sampling not in get_args(Sampling):
             raise UsageError(f"sampling must be one of {get_args(Sampling)}, not {sampling!r}")
-        if life is not None and not life > 0:
-            raise UsageError(f"life must be a number of seconds above 0, not {life!r}")
+        checked_life(life)
         self.cache = cache
         self.registry = registry if registry is not None else ToolRegistry()
         self._models = models

@@ -23,6 +23,7 @@ from stemma import (
     frames,
 )
 from stemma.context import said
+from stemma_langchain.checking import checked_cache, checked_life
 from stemma_langchain.graph_codec import GraphCodec
 from stemma_langchain.node_keys import known
 from stemma_langchain.node_results import inner_parts, refused_part
@@ -71,6 +72,9 @@ class NodeCache(BaseCache[Any]):
         life: Base life of what is stored without a `ttl`, seconds; by default as the cache's policy
             says. A `ttl` is the longest life.
         allowed: The user's own classes that results may hold (see `GraphCodec`).
+
+    Raises:
+        UsageError: An argument is wrong.
     """
 
     def __init__(
@@ -81,6 +85,8 @@ class NodeCache(BaseCache[Any]):
         life: float | None = None,
         allowed: Iterable[type] = (),
     ) -> None:
+        checked_cache(cache)
+        checked_life(life)
         self.allowed = tuple(allowed)
         self._codec = GraphCodec(self.allowed)
         super().__init__(serde=self._codec)

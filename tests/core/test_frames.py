@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+import stemma
 from stemma import Frame, Source, frames
 from stemma.lineage.frames import MAX_READS, Read
 
@@ -201,3 +202,21 @@ def test_closing_twice_passes_on_once(exports):
     below.close()
     below.close()
     assert len(above.reads) == int(exports)
+
+
+async def test_a_stream_that_is_closed_in_another_task_closes_its_hop():
+    """As event loops do with one that nobody read to its end."""
+    with stemma.open(":memory:", tenant="me", embedder=None) as cache:
+        opened = []
+
+        async def stream():
+            with cache.trace(), cache.hop("open") as frame:
+                opened.append(frame)
+                yield 1
+                raise AssertionError("nobody asks for more")
+
+        begun = stream()
+        assert await anext(begun) == 1
+        await asyncio.create_task(begun.aclose())
+        cache.hops.get_or_compute("later", lambda: 1)
+    assert opened[0].closed

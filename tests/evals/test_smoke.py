@@ -29,7 +29,7 @@ def test_without_a_name_it_lists_what_there_is():
     ran = evals()
     assert ran.returncode == 0, ran.stderr
     named = [line.split()[0] for line in ran.stdout.splitlines() if line[:1].isalpha()]
-    assert named == ["speed", "rag", "agents", "quality", "reliability", "propagation"]
+    assert named == ["speed", "rag", "agents", "quality", "propagation", "reliability"]
     assert all(importlib.util.find_spec(f"evals.{name}") for name in named)
 
 

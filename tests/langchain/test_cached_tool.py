@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import threading
 import warnings
 from typing import Annotated, Any
 
@@ -565,3 +566,52 @@ def test_a_tool_is_called_by_the_name_that_it_has_now(cache, calls):
     for _ in range(2):
         tool.invoke({"at": "it"})
     assert len(calls) == 3
+
+
+@pytest.mark.parametrize("kind", ["structured", "single", "subclass"])
+async def test_what_a_thread_writes_after_it_was_cancelled_is_taken_back(cache, kind):
+    seats, begun, go_on = ["12A"], threading.Event(), threading.Event()
+
+    def move(at: str) -> str:
+        """Move."""
+        begun.set()
+        assert go_on.wait(30)
+        seats[0] = at
+        return "done"
+
+    class Move(BaseTool):
+        name: str = "move"
+        description: str = "Move."
+
+        def _run(self, at: str) -> str:
+            return move(at)
+
+    kinds = {
+        "structured": lambda: lc_tool(move),
+        "single": lambda: Tool("move", move, "Move."),
+        "subclass": Move,
+    }
+    writes = CachedTool(cache, cacheable(writes=["seat"])(kinds[kind]()))
+    reads = CachedTool(cache, lc_tool("seat", description="A seat.")(_seat(seats)))
+    assert await reads.ainvoke({}) == "12A"
+    argument = "__arg1" if kind == "single" else "at"
+    moving = asyncio.create_task(writes.ainvoke(call("move", **{argument: "14B"})))
+    await asyncio.to_thread(begun.wait, 30)
+    moving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await moving
+    assert await reads.ainvoke({}) == "12A"  # not stored: it is being written
+    go_on.set()
+    for _ in range(1_000):
+        if seats == ["14B"]:
+            break
+        await asyncio.sleep(0.01)
+    assert await reads.ainvoke({}) == "14B"
+
+
+def _seat(seats):
+    @cacheable(ttl=60, reads=["seat"])
+    def seat() -> str:
+        return seats[0]
+
+    return seat

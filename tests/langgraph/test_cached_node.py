@@ -19,7 +19,8 @@ from langgraph.types import Command, Send, interrupt
 from pydantic import BaseModel
 
 import stemma
-from stemma_langchain import cached_node
+from stemma import UsageError
+from stemma_langchain import NodeCache, cached_node
 
 
 class State(TypedDict, total=False):
@@ -473,3 +474,19 @@ BAD = {
 def test_what_cannot_be_wrapped(cache, function, named):
     with pytest.raises(stemma.UsageError):
         cached_node(cache, function, **named)
+
+
+@pytest.mark.parametrize("wrong", ["no cache", None])
+def test_what_is_no_cache_is_refused_at_once(wrong):
+    with pytest.raises(UsageError, match=r"stemma\.open"):
+        cached_node(wrong, lambda state: {}, step="x")
+    with pytest.raises(UsageError, match=r"stemma\.open"):
+        NodeCache(wrong)
+
+
+@pytest.mark.parametrize("life", [-1, float("nan")])
+def test_a_life_that_is_none_is_refused_at_once(cache, life):
+    with pytest.raises(UsageError, match="life"):
+        cached_node(cache, lambda state: {}, step="x", life=life)
+    with pytest.raises(UsageError, match="life"):
+        NodeCache(cache, life=life)

@@ -101,6 +101,13 @@ def test_a_generator_cannot_be_kept():
             yield 1
 
 
+@pytest.mark.parametrize("idle", [{"writes": "booking"}, {"ttl": 0}], ids=str)
+def test_whose_a_result_is_says_nothing_of_a_tool_that_keeps_none(idle):
+    """A write takes back what anybody of the tenant has read."""
+    with pytest.raises(UsageError, match="scope"):
+        ToolPolicy(scope="user", **idle)
+
+
 def test_nobody_could_say_when_a_generator_has_written():
     with pytest.raises(UsageError, match="generator"):
 

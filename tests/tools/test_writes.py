@@ -8,7 +8,7 @@ import stemma
 from stemma.errors import StoreUnavailable
 from stemma.testing.fakes import Faulty, Scripted
 from stemma.tools import ToolCaching, ToolPolicy, ToolRegistry, cacheable
-from stemma.tools.unsettled import Unsettled
+from stemma.unsettled import Unsettled
 
 
 def test_a_read_after_a_write_sees_it(do, tools, world):
@@ -213,6 +213,28 @@ def test_a_write_goes_on_where_the_store_fails_and_what_it_owes_is_paid_before_t
         assert (paid.value, paid.outcome.reason, bool(paid.stored)) == ("14B", "cold", True)
         assert others.call("get", {"id": "1"}, reads).outcome.hit
         assert tools.call("get", {"id": "2"}, reads).outcome.hit
+
+
+def test_what_was_built_on_what_could_not_be_taken_back_is_not_served(clock):
+    store, gone = Faulty(), StoreUnavailable("gone")
+    with stemma.open(store, tenant="me", embedder=None, clock=clock) as cache:
+        seats = ToolRegistry()
+        seats.declare("get", ToolPolicy(ttl=600, reads=["booking:{id}"]))
+        seats.declare("move", ToolPolicy(writes=["booking:{id}"]))
+        tools = ToolCaching(cache, seats)
+        for booking in ("1", "2"):
+            with cache.trace():
+                tools.call("get", {"id": booking}, lambda: "12A")
+                cache.answers.get_or_compute(f"Where is booking {booking}?", lambda: "in 12A")
+        store.mode = gone
+        tools.call("move", {"id": "1"}, lambda: "done")
+        store.mode = "well"
+        assert cache.answers.lookup("Where is booking 1?").reason == "unsettled"
+        assert cache.answers.lookup("Where is booking 2?").hit
+
+        tools.call("get", {"id": "1"}, lambda: "14B")
+        assert cache.answers.lookup("Where is booking 1?").reason == "cold"
+        assert cache.answers.lookup("Where is booking 2?").hit
 
 
 def test_a_write_tells_the_listeners_what_it_took_back(cache, tools, world):

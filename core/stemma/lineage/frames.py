@@ -15,7 +15,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
@@ -488,7 +488,9 @@ def within(frame: Frame) -> Iterator[Frame]:
     try:
         yield frame
     finally:
-        _current.reset(token)
+        # A generator may be closed in another context than the one in which it was begun.
+        with suppress(ValueError):
+            _current.reset(token)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from stemma.entry import QUARANTINED
@@ -27,11 +28,19 @@ class Validity:
     detail: str = ""
 
 
-def judge(id: str, ancestry: Ancestry, now: float) -> Validity:
+def judge(
+    id: str, ancestry: Ancestry, now: float, owed: AbstractSet[str] = frozenset()
+) -> Validity:
     """Judge an entry: valid while its own life lasts and every parent and source is valid.
 
     A parent is valid with the value that was read: one that was recomputed and came out equal
     keeps its children alive, one that came out different ends them.
+
+    Args:
+        id: The entry.
+        ancestry: What the store says of it and of all above it.
+        now: The time.
+        owed: Sources that changed, and whose readers could not be taken back yet.
     """
     until: float | None = None
     seen: set[str] = set()
@@ -44,7 +53,7 @@ def judge(id: str, ancestry: Ancestry, now: float) -> Validity:
         entry = ancestry.entries.get(current)
         if current in ancestry.overlooked:
             return _invalid(current, "was taken back")
-        failed = _own(entry, current == id, now) or (entry and _sources(entry, ancestry))
+        failed = _own(entry, current == id, now) or (entry and _sources(entry, ancestry, owed))
         if entry is None or failed:
             return failed or _invalid(current, "is gone")
         if entry.expires is not None:
@@ -71,9 +80,11 @@ def _own(entry: Ancestor | None, itself: bool, now: float) -> Validity | None:
     return None
 
 
-def _sources(entry: Ancestor, ancestry: Ancestry) -> Validity | None:
+def _sources(entry: Ancestor, ancestry: Ancestry, owed: AbstractSet[str]) -> Validity | None:
     for edge in entry.lineage.sources:
         source = edge.source
+        if source.document in owed or source.chunk in owed:
+            return Validity(reason="unsettled", detail="a source changed and was not recalled yet")
         known = ancestry.current.get((source.owner, source.index, source.chunk))
         if source.index and known is not None and known != source.content:
             return Validity(

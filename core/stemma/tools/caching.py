@@ -28,7 +28,6 @@ from stemma.tools.binding import bound, held_by
 from stemma.tools.planning import Call, Live, Planning, Read, Result
 from stemma.tools.registry import ToolRegistry
 from stemma.tools.resources import Template, concerned
-from stemma.tools.unsettled import unsettled
 
 __all__ = ["ToolCaching"]
 
@@ -57,7 +56,7 @@ class ToolCaching:
         self.registry = registry if registry is not None else ToolRegistry()
         self._parts = cache.engine.parts
         self._planning = Planning(cache, self.registry)
-        self._unsettled = unsettled(self._parts)
+        self._unsettled = self._parts.unsettled
 
     def call(
         self,

@@ -68,7 +68,8 @@ class ToolPolicy:
             raise UsageError("a declaration must say something: ttl=, reads= or writes=")
         if not self.cached:
             why = "a tool that writes is never cached" if self.writes else "ttl=0 keeps nothing"
-            if idle := [name for name in _OF_WHAT_IS_KEPT if getattr(self, name)]:
+            idle = [name for name in _OF_WHAT_IS_KEPT if getattr(self, name)]
+            if idle := [*idle, *(["scope"] if self.scope != "tenant" else [])]:
                 raise UsageError(f"{why}: it can have no {', '.join(idle)}")
         for text, arguments in named.items():
             if both := sorted(arguments & set(self.semantic)):

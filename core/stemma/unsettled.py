@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import itertools
-import weakref
 from collections import Counter
 from collections.abc import Iterable
 
 from stemma import forking
-from stemma.parts import Parts
 
-__all__ = ["Unsettled", "unsettled"]
+__all__ = ["Unsettled"]
+
+_NOTHING: frozenset[str] = frozenset()
 
 
 class Unsettled:
@@ -57,19 +57,17 @@ class Unsettled:
         with self._lock:
             return {one: self._owed[one] for one in sources if one in self._owed}
 
+    @property
+    def all_owed(self) -> frozenset[str]:
+        """All that is to be taken back. Mostly nothing: that is quickly said."""
+        if not self._owed:
+            return _NOTHING
+        with self._lock:
+            return frozenset(self._owed)
+
     def settled(self, owed: dict[str, int]) -> None:
         """What was owed has been taken back; what another write owes since then has not."""
         with self._lock:
             for one, number in owed.items():
                 if self._owed.get(one) == number:
                     del self._owed[one]
-
-
-_all: weakref.WeakKeyDictionary[Parts, Unsettled] = weakref.WeakKeyDictionary()
-_making = forking.Lock()
-
-
-def unsettled(parts: Parts) -> Unsettled:
-    """The one of a cache, whoever asks."""
-    with _making:
-        return _all.setdefault(parts, Unsettled())

@@ -1,0 +1,1 @@
+"""How a wrong answer spreads over what was built on it. Pure: no I/O, no store, no clock."""
