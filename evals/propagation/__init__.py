@@ -1,4 +1,4 @@
-"""Propagation: how well wrong answers are told by their sources, and their spread is foretold.
+"""Propagation: what a grounding check tells, and how well a wrong answer's spread is foretold.
 
 The texts are in the folder that `STEMMA_DATA` names; without, the parts that need them are skipped.
 """

@@ -81,7 +81,7 @@ def judged(world: World, true: dict[int, float], *, seed: int) -> dict[str, Any]
 
 
 def timed(edges: int, seed: int) -> dict[str, Any]:
-    """Processor seconds and memory of each way over a random graph: five edges an entry, from recent ones.
+    """Processor seconds and memory of each way over a random graph of five edges an entry.
 
     Args:
         edges: How many.
