@@ -31,12 +31,12 @@ from stemma.entry import Vector
 from stemma.policies import alignment
 from stemma.policies import verifier as home
 from stemma.policies.aligned import AlignedVerifier, alignable, misaligned
-from stemma.policies.features import FEATURES, features
+from stemma.policies.features import features
 from stemma.policies.guards import guard
 from stemma.policies.logistic import fit
 from stemma.policies.standing import KNOWN, known, standings
 from stemma.policies.threshold import Candidate
-from stemma.policies.verifier import FeatureVerifier, Verifier
+from stemma.policies.verifier import FEATURES, FeatureVerifier, Verifier
 from stemma.replays.alignments import Align, Alignments
 from stemma.replays.log import Request
 

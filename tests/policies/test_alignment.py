@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from stemma.errors import UsageError
 from stemma.policies.aligned import AlignedVerifier, Aligns, alignable, misaligned
 from stemma.policies.alignment import SHAPES, Aligner
-from stemma.policies.features import FEATURES
 from stemma.policies.threshold import Candidate
 from stemma.policies.verified import VerifiedPolicy
-from stemma.policies.verifier import FeatureVerifier, shipped
+from stemma.policies.verifier import FEATURES, FeatureVerifier, shipped
 
 ASKED = "How do I cancel my order?"
 STORED = "How can I cancel an order?"

@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stemma import UsageError
-from stemma.policies.features import FEATURES, features, nearness
+from stemma.policies.features import features
 from stemma.policies.guards import LONGEST
+from stemma.policies.nearness import nearness
 from stemma.policies.threshold import Candidate
-from stemma.policies.verifier import CERTAIN, SOFT, FeatureVerifier, Verifier, shipped
+from stemma.policies.verifier import CERTAIN, FEATURES, SOFT, FeatureVerifier, Verifier, shipped
 
 VERIFIER = FeatureVerifier.read(shipped())
 

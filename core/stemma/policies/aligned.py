@@ -10,8 +10,6 @@ from typing import Any, Protocol, runtime_checkable
 
 from stemma.errors import UsageError
 from stemma.keys import digest
-from stemma.policies.guards import LONGEST
-from stemma.policies.symbols import symbols
 from stemma.policies.threshold import Candidate
 from stemma.policies.verifier import FeatureVerifier, Verified
 
@@ -101,6 +99,9 @@ class AlignedVerifier:
 
 def alignable(asked: str, stored: str) -> bool:
     """Whether both texts are in Latin script, and short enough to be compared at all."""
+    from stemma.policies.guards import LONGEST  # noqa: PLC0415 - as in the verifier
+    from stemma.policies.symbols import symbols  # noqa: PLC0415
+
     return max(len(asked), len(stored)) <= LONGEST and (
         symbols(asked).script == symbols(stored).script == "latin"
     )

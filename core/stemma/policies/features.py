@@ -7,45 +7,15 @@ alone speaks.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Collection
 
 from stemma.policies.guards import FEW, GUARDS, small_words
+from stemma.policies.nearness import nearness
 from stemma.policies.symbols import STEM, Symbols, symbols
 from stemma.policies.vocabulary import opposites
 
-__all__ = ["FEATURES", "features", "nearness"]
-
-FEATURES = (
-    "nearness",
-    "number_differs",
-    "number_missing",
-    "unit",
-    "negated",
-    "negation",
-    "antonym",
-    "asked_otherwise",
-    "question_differs",
-    "question_missing",
-    "name_exchanged",
-    "name_differs",
-    "name_missing",
-    "literal",
-    "order",
-    "small_word",
-    "short_edit",
-    "strange",
-    "foreign",
-    "script",
-)
-"""The names, in the order in which `features` gives the values.
-
-`negated`, `asked_otherwise` and `name_exchanged` are differences with nothing else beside them: a
-negation, a question word or names, where no other word was exchanged. Where others were, the texts
-are worded otherwise throughout, and the difference says less: `negation`, `question_differs` and
-`name_differs`.
-"""
+__all__ = ["features"]
 
 _STRANGEST = 1.5
 """Where `strange`, the distance by each exchanged word, ends: it no longer matters how far."""
@@ -54,13 +24,8 @@ _COUNTED = frozenset({"many", "much", "age", "degree", "polar"})
 """Kinds of questions that a mere 'which' does not ask for."""
 
 
-def nearness(similarity: float) -> float:
-    """A similarity (−1 to 1) as −ln(1 − s + 0.01), −0.7 to 4.6: what a logistic curve can read."""
-    return -math.log(min(max(1.0 - similarity, 0.0), 2.0) + 0.01)
-
-
 def features(asked: str, stored: str, similarity: float) -> tuple[float, ...]:
-    """The values of `FEATURES` for two texts.
+    """The values of `stemma.policies.verifier.FEATURES` for two texts.
 
     Args:
         asked: What is asked now.

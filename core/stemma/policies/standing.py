@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from stemma.policies.features import nearness
+from stemma.policies.nearness import nearness
 from stemma.policies.threshold import Candidate
 
 __all__ = ["KNOWN", "LOWEST", "NEAR", "Standing", "known", "standings"]
@@ -46,7 +46,7 @@ class Standing(NamedTuple):
     """A candidate among its neighbours.
 
     Args:
-        nearness: See `stemma.policies.features.nearness`.
+        nearness: See `stemma.policies.nearness.nearness`.
         ahead: Its nearness less that of the nearest other candidate, −2 to 2.
         apart: Its nearness less that of the nearest with another answer, −2 to 2.
         agreeing: The share of the other candidates that have its answer, 0 to 1.

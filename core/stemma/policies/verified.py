@@ -11,7 +11,6 @@ from typing import Any
 from stemma.errors import UsageError
 from stemma.policies.aligned import AlignedVerifier, Aligns
 from stemma.policies.evidence import Evidence
-from stemma.policies.guards import guard, guarded
 from stemma.policies.learning import Judgement, Trial, must_agree
 from stemma.policies.shares import drawn, error_bound, share
 from stemma.policies.standing import LOWEST, NEAR, Standing, known, standings
@@ -207,6 +206,8 @@ class VerifiedPolicy:
         return sorted(found, key=lambda one: -one.score)
 
     def _stood(self, asked: str, candidate: Candidate, standing: Standing) -> _Stood:
+        from stemma.policies.guards import guard, guarded  # noqa: PLC0415 - as in the verifier
+
         said = self._verifier.verify(asked, candidate)
         if not said.refused and not guarded(asked, candidate.focus):
             objection = guard(asked, candidate.focus, candidate.similarity)

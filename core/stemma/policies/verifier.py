@@ -13,11 +13,40 @@ from typing import Any, Protocol, runtime_checkable
 
 from stemma.errors import UsageError
 from stemma.keys import digest
-from stemma.policies.features import FEATURES, features, nearness
-from stemma.policies.guards import LONGEST
+from stemma.policies.nearness import nearness
 from stemma.policies.threshold import Candidate
 
-__all__ = ["CERTAIN", "SOFT", "FeatureVerifier", "Verified", "Verifier", "shipped"]
+__all__ = ["CERTAIN", "FEATURES", "SOFT", "FeatureVerifier", "Verified", "Verifier", "shipped"]
+
+FEATURES = (
+    "nearness",
+    "number_differs",
+    "number_missing",
+    "unit",
+    "negated",
+    "negation",
+    "antonym",
+    "asked_otherwise",
+    "question_differs",
+    "question_missing",
+    "name_exchanged",
+    "name_differs",
+    "name_missing",
+    "literal",
+    "order",
+    "small_word",
+    "short_edit",
+    "strange",
+    "foreign",
+    "script",
+)
+"""The names, in the order in which `stemma.policies.features` gives the values.
+
+`negated`, `asked_otherwise` and `name_exchanged` are differences with nothing else beside them: a
+negation, a question word or names, where no other word was exchanged. Where others were, the texts
+are worded otherwise throughout, and the difference says less: `negation`, `question_differs` and
+`name_differs`.
+"""
 
 CERTAIN: Mapping[str, str] = {
     "number_differs": "guard:number",
@@ -87,7 +116,7 @@ class FeatureVerifier:
 
     Args:
         constant: The score of two texts without any difference, at nearness 0.
-        weights: What each of `stemma.policies.features.FEATURES` adds; all but `nearness` are 0
+        weights: What each of `FEATURES` adds; all but `nearness` are 0
             or less, so that the nearness alone bounds the score.
         embedder: The revision of the embedder whose similarities the weights were fitted to.
 
@@ -136,6 +165,10 @@ class FeatureVerifier:
 
     def verify(self, asked: str, candidate: Candidate) -> Verified:
         """See `Verifier.verify`."""
+        # Their tables take long to load, and whoever only opens a cache needs none.
+        from stemma.policies.features import features  # noqa: PLC0415
+        from stemma.policies.guards import LONGEST  # noqa: PLC0415
+
         if max(len(asked), len(candidate.focus)) > LONGEST:
             return Verified(-math.inf, "guard:word", "guard:word")
         values = features(asked, candidate.focus, candidate.similarity)
