@@ -10,7 +10,7 @@ from typing import Any
 
 from stemma.keys import digest
 
-__all__ = ["CALLABLES", "describe_callable", "describe_reduced"]
+__all__ = ["CALLABLES", "describe_callable", "describe_reduced", "is_async"]
 
 CALLABLES = (
     types.FunctionType,
@@ -26,6 +26,12 @@ CALLABLES = (
 """Functions, methods, built-ins, partials, and functions that remember what they returned."""
 
 Describe = Callable[[Any], Any]
+
+
+def is_async(function: Callable[..., Any]) -> bool:
+    """Whether what a function gives is to be awaited, as far as can be told without calling it."""
+    called = getattr(function, "__call__", None)  # noqa: B004 - an object's own method
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
 
 
 def describe_callable(thing: Any, describe: Describe, is_value: Callable[[Any], bool]) -> Any:

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
 
+from stemma.callables import is_async
 from stemma.embedders.hashing import HashingEmbedder
 from stemma.embedders.health import unit_rows
 from stemma.embedders.local import LocalEmbedder
@@ -209,8 +210,7 @@ def _methods(thing: Any) -> tuple[Embed, AsyncEmbed | None]:
             f"a {type(thing).__qualname__} is no embedder: pass 'local', a Stemma, LangChain or "
             "LlamaIndex embedder, or a function from a list of texts to vectors"
         )
-    called = thing if inspect.isroutine(thing) else getattr(thing, "__call__", thing)  # noqa: B004 - its method is wanted, not whether it has one
-    if inspect.iscoroutinefunction(called):
+    if is_async(thing):
         raise UsageError(
             f"{thing!r} is async only; pass a plain function, which async callers run in a thread"
         )

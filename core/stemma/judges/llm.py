@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import re
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
+from stemma.callables import is_async
 from stemma.embedders.adapters import derive_revision
 from stemma.errors import JudgeError, UsageError
 from stemma.judges.protocol import About, named
@@ -124,8 +124,7 @@ def _methods(model: Any) -> tuple[Asked, AsyncAsked | None]:
             f"a {type(model).__qualname__} is no language model: pass a LangChain or LlamaIndex "
             "model, or a function from a prompt to a reply"
         )
-    called = model if inspect.isroutine(model) else getattr(model, "__call__", model)  # noqa: B004 - its method is wanted, not whether it has one
-    if inspect.iscoroutinefunction(called):
+    if is_async(model):
         raise UsageError(
             f"{model!r} is async only; pass a plain function, or a judge of your own with ajudge"
         )

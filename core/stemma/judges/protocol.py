@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
+from stemma.callables import is_async
 from stemma.errors import JudgeError, UsageError
 
 __all__ = ["About", "FunctionJudge", "Judge", "named", "probability"]
@@ -68,7 +68,7 @@ class FunctionJudge:
     def __post_init__(self) -> None:
         if not callable(self.function):
             raise UsageError(f"a {type(self.function).__qualname__} is no function of two texts")
-        if inspect.iscoroutinefunction(self.function):
+        if is_async(self.function):
             raise UsageError("it is async only; give a judge of your own that has ajudge as well")
         object.__setattr__(self, "name", named(self.name))
         object.__setattr__(self, "revision", self.revision or self.name)

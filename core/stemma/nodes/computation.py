@@ -6,17 +6,12 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from stemma.callables import is_async
 from stemma.lineage import frames
 from stemma.lineage.frames import Frame
 from stemma.query import Query
 
-__all__ = ["AsyncFramed", "Framed", "is_async"]
-
-
-def is_async(function: Callable[..., Any]) -> bool:
-    """Whether what a function gives is to be awaited, as far as can be told without calling it."""
-    called = getattr(function, "__call__", None)  # noqa: B004 - an object's own method
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
+__all__ = ["AsyncFramed", "Framed"]
 
 
 class Framed:

@@ -11,6 +11,7 @@ from hashlib import blake2b
 from pathlib import PurePath
 from typing import Any
 
+from stemma.callables import is_async
 from stemma.embedders.adapters import derive_revision as named_revision
 from stemma.errors import UnkeyableValue, UsageError
 from stemma.keys import canonical, digest
@@ -119,8 +120,7 @@ def _method(thing: Any) -> Score:
             f"a {type(thing).__qualname__} is no reranker: pass 'local', a Stemma reranker, a "
             "cross-encoder, or a function from a query and a list of texts to scores"
         )
-    called = thing if inspect.isroutine(thing) else getattr(thing, "__call__", thing)  # noqa: B004 - its method is wanted, not whether it has one
-    if inspect.iscoroutinefunction(called):
+    if is_async(thing):
         raise UsageError(
             f"{thing!r} is async only; pass a plain function, which async callers run in a thread, "
             "or an object with revision, score and ascore"

@@ -14,12 +14,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from stemma.cache import Cache
+from stemma.callables import is_async
 from stemma.codec import Codec
 from stemma.effects import Steps, arun, run
 from stemma.engine import Admit, Served
 from stemma.errors import UsageError
 from stemma.lineage import frames
-from stemma.nodes.computation import is_async
 from stemma.nodes.node import JSON, Compute
 from stemma.outcome import Miss, Recall
 from stemma.selector import Selector
