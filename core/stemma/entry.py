@@ -22,6 +22,7 @@ __all__ = [
     "Judged",
     "Known",
     "Lineage",
+    "Offer",
     "Source",
     "SourceEdge",
     "Vector",
@@ -141,6 +142,22 @@ UNJUDGED = Judged()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Offer:
+    """Where an entry's copy would lie in a pool: its maker named that pool while making it.
+
+    What is made where no pool is named is offered to none, and never copied into one.
+
+    Args:
+        pool: The pool's name.
+        place: The partition, the group and the id that the copy would have. Entries of several
+            tenants that answer the same request are offered to the same place.
+    """
+
+    pool: str
+    place: Key
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Entry:
     """One cached value, as it is stored.
 
@@ -150,7 +167,8 @@ class Entry:
     nothing needs to be walked. `sequence`, `epoch` and `proven_until` are set by the store.
     `before` are the turns of the conversation that are compared by meaning, `left_out` is what
     cleaning left out of the prompt, and `walk` is how an agent came here. `verified` is when it was
-    made, or an audit last agreed.
+    made, or an audit last agreed. `offer` is where a copy of it would lie in a pool. `held` is a
+    quarantine that holds it, by its id, or empty; the store fills it in at reading.
     """
 
     id: str
@@ -182,6 +200,8 @@ class Entry:
     left_out: tuple[LeftOut, ...] = field(default=(), repr=False)
     judged: Judged = field(default=UNJUDGED, repr=False)
     walk: Walk | None = field(default=None, repr=False)
+    offer: Offer | None = field(default=None, repr=False)
+    held: str = ""
 
     @property
     def answer(self) -> str:

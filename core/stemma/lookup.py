@@ -386,7 +386,17 @@ class Lookup:
         self, hit: Hit, scope: Scope, codec: Codec, frame: Frame | None, sequence: int
     ) -> None:
         parts, entry, cost = self._parts, hit.entry, hit.entry.cost
-        serving = Serving(entry.id, scope.tenant, hit.tier, hit.similarity, parts.clock.now())
+        serving = Serving(
+            entry.id,
+            scope.tenant,
+            hit.tier,
+            hit.similarity,
+            parts.clock.now(),
+            entry.tenant,
+            "" if entry.pool is None else entry.pool,
+            entry.node,
+            entry.confidence,
+        )
         parts.journal.serve(serving, entry.node, cost.seconds, cost.tokens)
         parts.join(frame, entry, sequence, partial(_said, codec, entry.payload), hit.tier)
         if parts.listeners:

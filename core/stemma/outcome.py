@@ -15,7 +15,18 @@ from stemma.scope import Node
 if TYPE_CHECKING:
     from stemma.query import Query
 
-__all__ = ["REASONS", "Hit", "Miss", "Recall", "Recalled", "Stored", "Ticket", "Tier"]
+__all__ = [
+    "REASONS",
+    "Held",
+    "Hit",
+    "Miss",
+    "Quarantine",
+    "Recall",
+    "Recalled",
+    "Stored",
+    "Ticket",
+    "Tier",
+]
 
 Tier = Literal["exact", "semantic"]
 
@@ -40,7 +51,7 @@ REASONS: Mapping[str, str] = {
     "audit": "it was recomputed to see whether the hit would have been right",
     "source_changed": "a document it was built from has changed",
     "parent_invalid": "an entry it was built from is gone, replaced, expired or quarantined",
-    "quarantined": "the stored entry was reported as wrong, or as a wrong hit",
+    "quarantined": "the stored entry was reported as wrong, or as a wrong hit, or is suspected",
     "reported": "it was reported as a wrong hit for this question",
     "low_confidence": "too little speaks for the stored entry being right",
     "damaged": "the stored record was damaged and has been removed",
@@ -225,3 +236,89 @@ class Recall:
         nodes = ", ".join(f"{count} {node}" for node, count in sorted(self.by_node.items()))
         entries = "1 entry" if len(self) == 1 else f"{len(self)} entries"
         return f"recall({named}) {verb} {entries}" + (f": {nodes}" if nodes else "")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Held:
+    """One entry that a quarantine holds.
+
+    Args:
+        entry: Its id.
+        tenant: Whose it is; of a pool's entry, who made it.
+        pool: The pool it lies in, if it does.
+        node: Its node.
+        hop: Its hop.
+        probability: How likely it is wrong, above 0 to 1.
+        doubtful: Whether sampling alone may have put it there (`stemma.propagation.quarantine`).
+    """
+
+    entry: str
+    tenant: str
+    node: Node
+    hop: int
+    probability: float
+    pool: str | None = None
+    doubtful: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Quarantine:
+    """The receipt of a quarantine, or with `dry_run` the list of what would be held.
+
+    Args:
+        id: By which it is released; empty of a rehearsal.
+        seeds: What was suspected, and how likely each was taken to be wrong, above 0 to 1.
+        threshold: How likely an entry had to be wrong, above 0 to 1.
+        by: Who suspected it.
+        reason: Why, in words.
+        at: When, seconds since 1970-01-01 UTC.
+        entries: What it holds, the likeliest to be wrong first; also what was released since.
+        dry_run: Whether this is only a rehearsal.
+        lifted: When it was released as a whole; `None`: it was not.
+        sequence: The store's sequence number of it.
+    """
+
+    id: str = ""
+    seeds: Mapping[str, float]
+    threshold: float
+    by: str
+    reason: str = ""
+    at: float
+    entries: tuple[Held, ...]
+    dry_run: bool = False
+    lifted: float | None = None
+    sequence: int = 0
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __bool__(self) -> bool:
+        return True
+
+    @property
+    def by_node(self) -> dict[str, int]:
+        """How many entries of each node."""
+        return dict(Counter(item.node for item in self.entries))
+
+    @property
+    def by_hop(self) -> dict[int, int]:
+        """How many entries of each hop."""
+        return dict(sorted(Counter(item.hop for item in self.entries).items()))
+
+    @property
+    def by_tenant(self) -> dict[str, int]:
+        """How many entries of each tenant's own."""
+        return dict(Counter(item.tenant for item in self.entries if item.pool is None))
+
+    @property
+    def by_pool(self) -> dict[str, int]:
+        """How many entries of each pool."""
+        return dict(Counter(item.pool for item in self.entries if item.pool is not None))
+
+    def __str__(self) -> str:
+        verb = "would hold" if self.dry_run else "held" if self.lifted is None else "released"
+        entries = "1 entry" if len(self) == 1 else f"{len(self)} entries"
+        owners = [f"{count} of {name}" for name, count in sorted(self.by_tenant.items())]
+        owners += [f"{count} in pool {name}" for name, count in sorted(self.by_pool.items())]
+        named = f"quarantine {self.id}".rstrip()
+        return f"{named} {verb} {entries}" + (f": {', '.join(owners)}" if owners else "")

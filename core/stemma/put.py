@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from stemma.codec import Encoded, JsonCodec
 from stemma.effects import Ask, Steps
-from stemma.entry import Cost, Entry, Lineage, Source, SourceEdge, Vector
+from stemma.entry import Cost, Entry, Lineage, Offer, Source, SourceEdge, Vector
 from stemma.errors import CodecError, StemmaError, UsageError
 from stemma.judging import Judging
 from stemma.outcome import Stored, Ticket
@@ -23,6 +23,10 @@ from stemma.walking import Walking
 from stemma.worlds import objection
 
 __all__ = ["Putting"]
+
+
+OFFERED = frozenset({"answer", "call", "hop"})
+"""Nodes whose values a pool may be given copies of; the others' are no answers."""
 
 
 class _Ready(NamedTuple):
@@ -210,6 +214,7 @@ class Putting:
             before=query.request.turns,
             left_out=query.request.left_out,
             walk=walk,
+            offer=_offer(query),
         )
         if traced is None:
             return Put(entry=entry, vector=vector, since=ticket.sequence)
@@ -264,6 +269,13 @@ class Putting:
 def _expires(ready: _Ready, now: float, aging: Aging) -> float | None:
     lives = (aging.life(ready.ticket.key.id), ready.life)
     return min((now + one for one in lives if one is not None), default=None)
+
+
+def _offer(query: Query) -> Offer | None:
+    """Where its copy would lie in the pool that was named when it was asked."""
+    if query.scope.node not in OFFERED or query.scope.pool is not None:
+        return None
+    return next((Offer(pool=str(scope.pool), place=key) for scope, key in query.pools), None)
 
 
 def _candidates(value: Any) -> Sequence[Source]:

@@ -27,7 +27,7 @@ def refusal(
     """
     if not entry.belongs_to(scope):
         return "damaged"
-    if entry.verdict in QUARANTINED:
+    if entry.verdict in QUARANTINED or entry.held:
         return "quarantined"
     judged = entry.judged
     if judged.barred and (question in judged.barred or entry.value in judged.barred):

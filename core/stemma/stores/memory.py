@@ -11,9 +11,9 @@ from typing import TypeVar
 from stemma import forking
 from stemma.entry import Entry, Lineage
 from stemma.errors import StoreUnavailable
-from stemma.outcome import Recall, Recalled, Stored
+from stemma.outcome import Quarantine, Recall, Recalled, Stored
 from stemma.selector import Selector
-from stemma.stores import rules
+from stemma.stores import memory_sharing, rules
 from stemma.stores.protocol import (
     Ancestor,
     Ancestry,
@@ -28,6 +28,7 @@ from stemma.stores.protocol import (
 )
 from stemma.stores.rows import Half
 from stemma.stores.rules import admit, judge
+from stemma.stores.sharing import CROSSED, Flow, Shared
 from stemma.stores.shelves import Kept, Shelves
 
 __all__ = ["MemoryStore"]
@@ -63,7 +64,6 @@ class MemoryStore:
         self._shelves: Shelves | None = Shelves(reach)
         self._counts: dict[tuple[str, str, str], Count] = {}
         self._servings: list[Serving] = []
-        self._judgements: list[Judgement] = []
         self._lessons: dict[tuple[str, str], list[Lesson]] = {}
         self._taught = 0
 
@@ -174,7 +174,7 @@ class MemoryStore:
     def judge(self, judgement: Judgement, near: Sequence[str] = ()) -> Entry | None:
         """See `Store.judge`."""
         with self._open() as shelves:
-            self._judgements.append(judgement)
+            shelves.judgements.append(judgement)
             if judgement.verdict == "wrong_hit":
                 shelves.bar(judgement.entry, judgement.barred)
             return judge(judgement, near, shelves)
@@ -241,13 +241,55 @@ class MemoryStore:
 
     def judgements(self, *, entry: str | None = None, limit: int = 1000) -> tuple[Judgement, ...]:
         """See `Store.judgements`."""
-        with self._open():
-            return _newest(self._judgements, lambda one: entry in (None, one.entry), limit)
+        with self._open() as shelves:
+            return _newest(shelves.judgements, lambda one: entry in (None, one.entry), limit)
 
     def recalls(self, *, limit: int = 1000) -> tuple[Recall, ...]:
         """See `Store.recalls`."""
         with self._open() as shelves:
             return _newest(shelves.receipts, lambda _: True, limit)
+
+    def offered(self, place: str, *, limit: int = 1000) -> tuple[Entry, ...]:
+        """See `Sharing.offered`."""
+        with self._open() as shelves:
+            return memory_sharing.offered(shelves, place, limit)
+
+    def descent(self, ids: Sequence[str]) -> tuple[tuple[str, str], ...]:
+        """See `Sharing.descent`."""
+        with self._open() as shelves:
+            return memory_sharing.descent(shelves, ids)
+
+    def crossed(self, *, limit: int = CROSSED) -> tuple[tuple[str, str], ...]:
+        """See `Sharing.crossed`."""
+        with self._open() as shelves:
+            return memory_sharing.crossed(shelves, limit)
+
+    def shared(self) -> tuple[Shared, ...]:
+        """See `Sharing.shared`."""
+        with self._open() as shelves:
+            return memory_sharing.shared(shelves)
+
+    def flows(
+        self, *, now: float, half_life: float | None = None, entries: Sequence[str] | None = None
+    ) -> tuple[Flow, ...]:
+        """See `Sharing.flows`."""
+        with self._open():
+            return memory_sharing.flows(self._servings, now, half_life, entries)
+
+    def hold(self, quarantine: Quarantine) -> Quarantine:
+        """See `Sharing.hold`."""
+        with self._open() as shelves:
+            return memory_sharing.hold(shelves, quarantine)
+
+    def release(self, id: str, *, now: float) -> Quarantine | None:
+        """See `Sharing.release`."""
+        with self._open() as shelves:
+            return memory_sharing.release(shelves, id, now)
+
+    def quarantines(self, *, limit: int = 1000) -> tuple[Quarantine, ...]:
+        """See `Sharing.quarantines`."""
+        with self._open() as shelves:
+            return _newest(list(shelves.quarantines.values()), lambda _: True, limit)
 
     def sizes(self) -> Mapping[tuple[str, str], int]:
         """See `Store.sizes`."""

@@ -141,9 +141,20 @@ class Changes:
 
 
 class Serving(NamedTuple):
-    """An entry was served: to whom, how it was found, when.
+    """An entry was served: to whom, how it was found, when, and who made it.
 
     A tuple, not a record of the other kind: one is made at every hit.
+
+    Args:
+        entry: The entry's id.
+        tenant: To whom: the consumer.
+        tier: How it was found.
+        similarity: Of the two focuses, −1 to 1; 1 for an exact hit.
+        at: Seconds since 1970-01-01 UTC.
+        producer: Whose entry it is; of a pool's, who made it.
+        pool: The pool it lies in; empty where it lies in none.
+        node: Its node.
+        confidence: What it was stored with, 0 to 1.
     """
 
     entry: str
@@ -151,6 +162,10 @@ class Serving(NamedTuple):
     tier: str
     similarity: float
     at: float
+    producer: str = ""
+    pool: str = ""
+    node: str = ""
+    confidence: float = 1.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -166,7 +181,15 @@ class Count:
 
 
 Finding = Literal[
-    "unknown", "supported", "hallucinated", "wrong_hit", "agreed", "disagreed", "same"
+    "unknown",
+    "supported",
+    "hallucinated",
+    "wrong_hit",
+    "agreed",
+    "disagreed",
+    "same",
+    "grounded",
+    "promoted",
 ]
 """What a judgement says: see `Judgement`."""
 
@@ -182,11 +205,15 @@ class Judgement:
             said of that holds no longer. `wrong_hit`: it was
             served to a question that it does not answer. `agreed` or `disagreed`: an audit of a
             hit that it would have been. `same`: it says the same as the value of another entry.
+            `grounded`: how far its sources support it. `promoted`: it was copied into a pool.
         by: Who said so.
-        confidence: How sure they are, 0 to 1.
+        confidence: How sure they are, 0 to 1; of `grounded`, the score.
         at: When, seconds since 1970-01-01 UTC.
         question: The digest of the question it is about, which is the id that an entry of its own
-            has or would have; of `same`, the other entry's id. Empty: about no question.
+            has or would have; of `same`, the other entry's id, of `promoted` that of the original.
+            Empty: about no question.
+        tenant: The tenant in whose name it was said; empty: nobody's, as an operator's.
+        weight: How far who said it was believed when it was said, 0 to 1.
     """
 
     entry: str
@@ -196,6 +223,8 @@ class Judgement:
     confidence: float
     at: float
     question: str = ""
+    tenant: str = ""
+    weight: float = 1.0
 
     @property
     def barred(self) -> str:

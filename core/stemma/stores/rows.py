@@ -25,13 +25,14 @@ from stemma.entry import (
     Entry,
     Judged,
     Lineage,
+    Offer,
     Source,
     SourceEdge,
     Vector,
     Verdict,
 )
 from stemma.errors import StoreError
-from stemma.request import LeftOut
+from stemma.request import Key, LeftOut
 from stemma.scope import NODES, Labels
 from stemma.stores.protocol import Ancestor
 from stemma.stores.text import ESCAPE, SEPARATOR, Damaged, escape, unescape
@@ -135,7 +136,7 @@ def unpack(row: Sequence[Any]) -> tuple[Entry, int]:
             packed = [unescape(text) for text in packed]
         name, tenant, node, model, index, partition, group, codec, value, *rest = packed
         pool, labels, verdict, focus, *more = rest
-        before, left_out, judged, walk = _unpack_rest(more[0]) if more else _NO_REST
+        before, left_out, judged, walk, offer = _unpack_rest(more[0]) if more else _NO_REST
         if node not in NODES or verdict not in _VERDICTS or len(record) - end > MAX_PAYLOAD:
             raise Damaged
         values = (
@@ -168,6 +169,8 @@ def unpack(row: Sequence[Any]) -> tuple[Entry, int]:
             left_out,
             judged,
             walk,
+            offer,
+            "",
         )
     except (TypeError, ValueError, AttributeError, struct.error) as error:
         raise Damaged from error
@@ -207,8 +210,8 @@ def _pack_numbers(entry: Entry, lineage: int, length: int) -> bytes:
 
 def _pack_rest(entry: Entry) -> tuple[str, ...]:
     """What few entries have, as one text more; the others have none."""
-    plain = entry.judged == UNJUDGED
-    if plain and not entry.before and not entry.left_out and entry.walk is None:
+    plain, offer = entry.judged == UNJUDGED, entry.offer
+    if plain and not (entry.before or entry.left_out or entry.walk or offer):
         return ()
     left = [
         [escape(one.name), one.count, [escape(text) for text in one.texts]]
@@ -216,16 +219,17 @@ def _pack_rest(entry: Entry) -> tuple[str, ...]:
     ]
     judged = None if plain else _pack_judged(entry.judged)
     walk = None if entry.walk is None else pack_walk(entry.walk)
-    return (_array([[escape(turn) for turn in entry.before], left, judged, walk]),)
+    rest: list[Any] = [[escape(turn) for turn in entry.before], left, judged, walk]
+    return (_array(rest if offer is None else [*rest, _pack_offer(offer)]),)
 
 
-_Rest = tuple[tuple[str, ...], tuple[LeftOut, ...], Judged, Walk | None]
-_NO_REST: _Rest = ((), (), UNJUDGED, None)
+_Rest = tuple[tuple[str, ...], tuple[LeftOut, ...], Judged, Walk | None, Offer | None]
+_NO_REST: _Rest = ((), (), UNJUDGED, None, None)
 
 
 def _unpack_rest(line: str) -> _Rest:
     before, left, *more = json.loads(line)
-    judged, walk = more or (None, None)
+    judged, walk, offer = (*more, None, None, None)[:3]
     left_out = tuple(
         LeftOut(name=unescape(name), count=int(count), texts=tuple(map(unescape, texts)))
         for name, count, texts in left
@@ -235,7 +239,18 @@ def _unpack_rest(line: str) -> _Rest:
         left_out,
         UNJUDGED if judged is None else _unpack_judged(judged),
         None if walk is None else unpack_walk(walk),
+        None if offer is None else _unpack_offer(offer),
     )
+
+
+def _pack_offer(offer: Offer) -> list[str]:
+    place = offer.place
+    return [escape(text) for text in (offer.pool, place.partition, place.group, place.id)]
+
+
+def _unpack_offer(parts: Sequence[str]) -> Offer:
+    pool, *place = map(unescape, parts)
+    return Offer(pool=pool, place=Key(*place))
 
 
 def _pack_judged(judged: Judged) -> list[Any]:

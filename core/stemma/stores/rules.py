@@ -88,6 +88,14 @@ class Pages(Protocol):
         """Whether anything was ever built on it."""
         ...
 
+    def said(self, id: str) -> Sequence[Judgement]:
+        """What was judged of an entry's id so far, in the order in which it was noted."""
+        ...
+
+    def lift(self, id: str) -> None:
+        """End all holds on an entry."""
+        ...
+
     def recalls(self, put: Put, after: int) -> Iterable[tuple[int, Selector]]:
         """The recalls after a sequence that may concern a put, with their sequences."""
         ...
@@ -137,7 +145,7 @@ def admit(put: Put, pages: Pages) -> Stored:
     current = _vouch(put, lineage, pages)
     aged = _aged(put.entry, lineage, parents, pages)
     proven = _proven(aged, parents)
-    judged = _replace(aged, proven, pages, audit=put.replaces is None)
+    judged = _replace(aged, lineage, proven, pages, audit=put.replaces is None)
     entry = replace(
         judged,
         sequence=state.sequence,
@@ -148,13 +156,18 @@ def admit(put: Put, pages: Pages) -> Stored:
     return Stored(entry=entry)
 
 
-def _replace(entry: Entry, proven: float | None, pages: Pages, *, audit: bool) -> Entry:
+def _replace(
+    entry: Entry, lineage: Lineage, proven: float | None, pages: Pages, *, audit: bool
+) -> Entry:
     """What it means that an entry takes the place of a former one; gives it with its judgements.
 
     Proofs of what was built on the former one are void, unless the value is equal and stands for
-    as long, under the same verdict.
+    as long, under the same verdict. What held the former one holds it no longer, unless the same
+    value came of the same lineage again.
     """
     value = pages.value(entry.id)
+    if value != entry.value or _origins(lineage) != _origins(pages.lineage(entry.id)):
+        pages.lift(entry.id)
     former = pages.entry(entry.id) if value == entry.value else None
     judged = computed_again(entry, former, pages.barred(entry.id), audit=audit)
     stands = (
@@ -165,6 +178,14 @@ def _replace(entry: Entry, proven: float | None, pages: Pages, *, audit: bool) -
     if value is not None and not stands and pages.is_parent(entry.id):
         pages.state.epoch = pages.state.sequence
     return judged
+
+
+def _origins(lineage: Lineage | None) -> set[object] | None:
+    """What a value came of, in no order."""
+    if lineage is None:
+        return None
+    parents = {(edge.parent, edge.value) for edge in lineage.parents}
+    return {*parents, *(edge.source for edge in lineage.sources)}
 
 
 def _not_before(end: float | None, former: float | None) -> bool:
@@ -181,6 +202,9 @@ def judge(judgement: Judgement, near: Sequence[str], pages: Pages) -> Entry | No
     judged = found(entry, judgement, other)
     if judged == entry and entry.value != judgement.value:
         return None
+    if entry.held and judgement.verdict == "supported" and judged.verdict not in QUARANTINED:
+        pages.lift(entry.id)
+        pages.state.epoch = pages.state.sequence
     if judged.judged.barred != entry.judged.barred:
         for neighbour in filter(None, map(pages.entry, near)):
             pages.mark(doubted(neighbour))
@@ -196,7 +220,7 @@ def _failing(parent: Entry | None, value: str) -> str | None:
         return "is gone"
     if parent.value != value:
         return "has another value now"
-    return "is quarantined" if parent.verdict in QUARANTINED else None
+    return "is quarantined" if parent.verdict in QUARANTINED or parent.held else None
 
 
 def _overtaken(put: Put, pages: Pages) -> str | None:

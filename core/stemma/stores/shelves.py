@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 from stemma.entry import Entry, Lineage, Vector
-from stemma.outcome import Recall
+from stemma.outcome import Quarantine, Recall
 from stemma.selector import Selector
-from stemma.stores.protocol import Put
+from stemma.stores.protocol import Judgement, Put
 from stemma.stores.rows import Half, half
 from stemma.stores.rules import State, Vouched
 
@@ -43,6 +44,9 @@ class Shelves:
         self.receipts: list[Recall] = []
         self.last_taken: dict[str, int] = {}
         self.bars: dict[str, tuple[str, ...]] = {}
+        self.judgements: list[Judgement] = []
+        self.quarantines: dict[str, Quarantine] = {}
+        self.holds: dict[str, dict[str, None]] = {}
 
     def entry(self, id: str) -> Entry | None:
         """The stored entry."""
@@ -66,6 +70,25 @@ class Shelves:
         held = self.bars.get(id, ())
         if what and what not in held:
             self.bars[id] = (*held, what)
+
+    def said(self, id: str) -> list[Judgement]:
+        """What was judged of it."""
+        return [one for one in self.judgements if one.entry == id]
+
+    def hold(self, id: str, quarantine: str) -> None:
+        """Have a quarantine hold a stored entry."""
+        self.holds.setdefault(id, {})[quarantine] = None
+        self.mark(self.entries[id])
+
+    def lift(self, id: str, quarantine: str | None = None) -> None:
+        """End a quarantine's hold on it, or all."""
+        holds = self.holds.pop(id, {})
+        if quarantine is not None:
+            holds.pop(quarantine, None)
+            if holds:
+                self.holds[id] = holds
+        if id in self.entries:
+            self.mark(self.entries[id])
 
     def is_parent(self, id: str) -> bool:
         """Whether anything was ever built on it."""
@@ -95,7 +118,7 @@ class Shelves:
         kept = None if vector is None else half(vector)
         self.unlink(entry.id)
         self.entries.pop(entry.id, None)
-        self.entries[entry.id] = entry
+        self.mark(entry)
         self.lineages[entry.id] = lineage
         for edge in lineage.parents:
             self.children.setdefault(edge.parent, set()).add(entry.id)
@@ -109,8 +132,9 @@ class Shelves:
             self.vectors[entry.id] = Kept(entry.group, kept, entry.sequence)
 
     def mark(self, entry: Entry) -> None:
-        """Write an entry of which something was judged."""
-        self.entries[entry.id] = entry
+        """Write an entry of which something was judged, with what holds it."""
+        held = next(iter(self.holds.get(entry.id, ())), "")
+        self.entries[entry.id] = entry if entry.held == held else replace(entry, held=held)
 
     def unlink(self, id: str) -> None:
         """Take an entry's edges away: another lineage takes their place."""
@@ -134,6 +158,7 @@ class Shelves:
         """Remove entries and vectors; what they were built from stays known."""
         for one in ids:
             del self.entries[one]
+            self.holds.pop(one, None)
             kept = self.vectors.pop(one, None)
             if kept is not None:
                 self.forget(kept.group, one)
