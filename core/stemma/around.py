@@ -109,6 +109,17 @@ class Around:
             )
         return tenant, said
 
+    def speaker(self) -> str:
+        """In whose name something is said of entries: a tenant's, or empty, an operator's.
+
+        A tenant's where `using` or the run names one. That `open` has one for calls that name none
+        makes nobody a tenant.
+        """
+        frame, said = frames.current(), context.current(self._number)
+        if said.tenant is None and (frame is None or frame.tenant is None):
+            return ""
+        return self.context(frame)[0]
+
     def trace(
         self, *, intent: str | None = None, budget: float | None = None, nested: int | None = None
     ) -> AbstractContextManager[Frame]:

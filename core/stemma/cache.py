@@ -36,6 +36,7 @@ from stemma.options import (
 )
 from stemma.outcome import Hit, Recall
 from stemma.parts import Parts
+from stemma.pools import Pools
 from stemma.reporting import Reported, report
 from stemma.stats import Stats, summed
 from stemma.stores.protocol import Judgement
@@ -75,6 +76,7 @@ class Cache(Around):
             confidence=options.confidence,
             grey=options.grey,
             budget=options.budget,
+            pools=options.pools,
         )
         try:
             parts.saw(store.sequence())
@@ -89,6 +91,7 @@ class Cache(Around):
         self.hops = NodeCache("hop", hop, self)
         self.embeddings = EmbeddingCache(self)
         self.reranks = RerankCache(self)
+        self.pools = Pools(parts, self.speaker)
         self._finalizer = weakref.finalize(self, _close, parts)
         self._name = secrets.token_hex(16)  # by which a pickle finds it again in its own process
         _live[self._name] = self

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from stemma import forking
 from stemma.stores.protocol import Count, Lesson, Serving, Store
 
-__all__ = ["EMBEDDER", "FACTOR", "Journal"]
+__all__ = ["CROSSING", "EMBEDDER", "FACTOR", "Journal"]
 
 FULL = 10_000
 """A batch this large is written at once."""
@@ -31,6 +31,10 @@ EMBEDDER = "embedder "
 
 FACTOR = "factor "
 """Begins those that add up what `stemma.calibration` has measured, by factor and index."""
+
+CROSSING = "crossing "
+"""Begins those that count what was refused to cross from a tenant into a pool, or out of one: what
+was tried, and after a space why it was refused."""
 
 
 Sums = dict[tuple[str, str, str], tuple[int, float, int]]
