@@ -50,8 +50,11 @@ from stemma.policies.confidence import ConfidencePolicy
 from stemma.policies.life import LifePolicy
 from stemma.policies.neighbours import of_length_one, unit
 from stemma.policies.novelty import Novelty
+from stemma.policies.pools import PoolPolicy
 from stemma.policies.same_answer import Answer, SameAnswer
 from stemma.policies.threshold import Policy, ThresholdPolicy
+from stemma.pools import Ready
+from stemma.promoting import Promotion
 from stemma.query import Query
 from stemma.ranked import Found, ranked
 from stemma.ranking import Ranking, RankingCodec
@@ -107,10 +110,13 @@ __all__ = [
     "NodeStats",
     "Novelty",
     "Policy",
+    "PoolPolicy",
+    "Promotion",
     "Query",
     "Ranked",
     "Ranking",
     "RankingCodec",
+    "Ready",
     "Recall",
     "Recalled",
     "Request",

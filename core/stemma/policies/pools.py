@@ -256,7 +256,7 @@ def independent(entries: Iterable[Entry]) -> tuple[Entry, ...]:
     What one principal says in the name of several tenants counts once, as does what several say
     in the name of one: a maximum matching between the two. The oldest are preferred.
     """
-    oldest = sorted(entries, key=lambda one: (one.made, one.id))
+    oldest = sorted(entries, key=lambda one: (one.made, one.sequence))
     said: dict[str, dict[str, Entry]] = {}
     for one in oldest:
         principal = one.tenant if one.labels.writer is None else one.labels.writer
@@ -308,7 +308,7 @@ def _score(candidate: Candidate) -> str:
     return "no check yet" if candidate.grounded is None else f"a score of {candidate.grounded:.2f}"
 
 
-def _rank(candidate: Candidate) -> tuple[float, float, float, str]:
+def _rank(candidate: Candidate) -> tuple[float, float, float, int]:
     """The best supported first, then the most believed, then the oldest."""
     score = 0.0 if candidate.grounded is None else candidate.grounded
-    return -score, -candidate.believed, candidate.entry.made, candidate.entry.id
+    return -score, -candidate.believed, candidate.entry.made, candidate.entry.sequence
