@@ -17,7 +17,7 @@ from stemma.clock import Clock, SystemClock
 from stemma.codec import BytesCodec, Codec, Encoded, Form, JsonCodec, VectorCodec, storable
 from stemma.embedders.protocol import Embedder, TokenEmbedder
 from stemma.engine import Served
-from stemma.entry import Cost, Edge, Entry, Lineage, Source, SourceEdge, content_digest
+from stemma.entry import Cost, Edge, Entry, Lineage, Source, SourceEdge, content_digest, owner_of
 from stemma.errors import (
     CacheFault,
     CodecError,
@@ -157,6 +157,7 @@ __all__ = [
     "frames",
     "of_length_one",
     "open",
+    "owner_of",
     "ranked",
     "storable",
     "unit",
