@@ -37,6 +37,7 @@ from stemma.errors import (
     UsageError,
 )
 from stemma.events import Event
+from stemma.isolation import Isolation
 from stemma.keys import canonical, digest
 from stemma.lineage import frames
 from stemma.lineage.frames import Frame
@@ -97,6 +98,7 @@ __all__ = [
     "Frame",
     "Hit",
     "HopLimit",
+    "Isolation",
     "JsonCodec",
     "JudgeError",
     "Key",

@@ -18,6 +18,7 @@ from stemma.engine import Engine
 from stemma.errors import StoreError, StoreUnavailable, UsageError
 from stemma.events import Event, Listener
 from stemma.indexes.bits import BitsIndex
+from stemma.isolation import Isolation, isolation
 from stemma.lineage.tree import FamilyTree, family_tree
 from stemma.nodes.answer import answer
 from stemma.nodes.call import call
@@ -234,6 +235,13 @@ class Cache(Around):
         parts = self.engine.parts
         parts.journal.flush()
         return summed(parts.store.counts(), parts.store.sizes())
+
+    def isolation(self) -> Isolation:
+        """How well tenants are kept apart: what was refused to cross, and what crossed in pools.
+
+        Looks through all stored entries.
+        """
+        return isolation(self.engine.parts)
 
     def check(self) -> tuple[str, ...]:
         """Look for damage and contradictions, mend what can be mended, say what was found."""
