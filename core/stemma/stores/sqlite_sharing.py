@@ -16,7 +16,7 @@ from stemma.entry import Entry
 from stemma.outcome import Held, Quarantine
 from stemma.stores.rows import unpack
 from stemma.stores.sharing import Flow, Shared, several
-from stemma.stores.sqlite_pages import ROW, SqlitePages, fetch, lenient
+from stemma.stores.sqlite_pages import ROW, SqlitePages, fetch, readable
 from stemma.stores.text import SEPARATOR, Damaged, escape, unescape
 
 __all__ = [
@@ -59,7 +59,7 @@ _FLOWS = """SELECT producer || char(31) || tenant || char(31) || pool || char(31
         || char(31) || {entry}, ifnull(max(similarity, 0.0) * max(confidence, 0.0), 0.0), at
     FROM servings WHERE typeof(at) = 'real' AND typeof(similarity) = 'real'
     AND typeof(confidence) = 'real' {which}"""
-_AT_ONCE = 10_000
+_AT_ONCE = 1000
 
 _QUARANTINE = """INSERT INTO quarantines (sequence, id, at, by, reason, threshold, seeds)
     VALUES (?, ?, ?, ?, ?, ?, ?)"""
@@ -112,8 +112,7 @@ def flows(
         entry, which = "entry", "AND entry IN (SELECT value FROM json_each(?))"
         values = (json.dumps([escape(one) for one in entries]),)
     statement = _FLOWS.format(entry=entry, which=which)
-    with lenient(cursor):
-        return _added_up(cursor.execute(statement, values), now, half_life)
+    return readable(cursor, lambda: _added_up(cursor.execute(statement, values), now, half_life))
 
 
 def _added_up(rows: sqlite3.Cursor, now: float, half_life: float | None) -> tuple[Flow, ...]:
