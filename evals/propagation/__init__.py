@@ -16,6 +16,8 @@ __all__ = ["PARTS", "measured", "run"]
 
 PARTS = {
     "grounding": "right and hallucinated answers told apart by their sources, against baselines",
+    "pools": "what a pool lets through, by how many must agree, with and without grounding",
+    "attacks_on_pools": "one tenant tries to plant an answer in a pool, in a thousand attempts",
     "spread": "the spread over random worlds against the truth, and over many edges against time",
 }
 """Each module in this package that has a `run(size=, seed=, folder=)`, and what it measures."""
