@@ -84,7 +84,7 @@ def some_quarantine(lucky: random.Random) -> Quarantine:
         for name in lucky.sample(NAMES, lucky.randrange(5))
     ]
     return Quarantine(
-        id=f"{lucky.choice(QUARANTINES)}{lucky.randrange(10**6)}",
+        id=f"{lucky.choice(QUARANTINES)}{lucky.randrange(3)}",
         seeds={name: lucky.random() for name in lucky.sample(NAMES, 2)},
         threshold=0.3,
         by=lucky.choice(NAMES),

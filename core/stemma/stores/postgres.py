@@ -220,7 +220,7 @@ class PostgresStore(Twins):
 
     def shared(self) -> tuple[Shared, ...]:
         """See `Sharing.shared`."""
-        return self._server.run(postgres_sharing.shared)
+        return self._server.run(postgres_sharing.shared, patient=True)
 
     def flows(
         self, *, now: float, half_life: float | None = None, entries: Sequence[str] | None = None

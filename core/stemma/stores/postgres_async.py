@@ -150,7 +150,7 @@ class Twins:
 
     async def ashared(self) -> tuple[Shared, ...]:
         """See `Sharing.shared`."""
-        return await self._server.arun(postgres_sharing.shared)
+        return await self._server.arun(postgres_sharing.shared, patient=True)
 
     async def aflows(
         self, *, now: float, half_life: float | None = None, entries: Sequence[str] | None = None

@@ -202,7 +202,8 @@ _STEPS = (
     CREATE TABLE quarantines (
         id text COLLATE "C" PRIMARY KEY, sequence bigint NOT NULL, at double precision NOT NULL,
         by text COLLATE "C" NOT NULL, reason text COLLATE "C" NOT NULL,
-        threshold double precision NOT NULL, seeds json NOT NULL, lifted double precision
+        threshold double precision NOT NULL, seeds text COLLATE "C" NOT NULL,
+        lifted double precision
     );
     CREATE INDEX ON quarantines (sequence);
     """

@@ -6,17 +6,17 @@ second look; the receipts keep what each of them held.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from stemma.entry import Entry
-from stemma.outcome import Held, Quarantine
+from stemma.outcome import Quarantine
 from stemma.stores.postgres_reads import portions
 from stemma.stores.postgres_rows import ROW, escaped, state_of
 from stemma.stores.postgres_steps import COMMIT, Rows, Say, Steps
 from stemma.stores.postgres_writing import LOCK, save
-from stemma.stores.sharing import Flow, Shared
+from stemma.stores.sharing import Flow, Shared, several
+from stemma.stores.sharing_rows import HELD, RECEIPT, held_row, receipt_row, receipts
 from stemma.stores.text import escape, unescape
 
 __all__ = [
@@ -45,21 +45,15 @@ _CROSSED = """SELECT edges.parent, edges.child FROM edges
     JOIN entries child ON child.id = edges.child JOIN entries parent ON parent.id = edges.parent
     WHERE child.tenant <> parent.tenant ORDER BY child.sequence DESC, edges.parent LIMIT %s"""
 
-# A record that is damaged names no documents.
-_SHARED = """WITH documents AS (
-        SELECT DISTINCT source ->> 3 AS owner, source ->> 0 AS document, e.id, e.tenant
-        FROM entries e JOIN lineages l ON l.child = e.id
-        CROSS JOIN LATERAL (SELECT
-            CASE WHEN pg_input_is_valid(l.record, 'jsonb') THEN l.record::jsonb -> 1 END
-        ) lineage (sources) CROSS JOIN LATERAL jsonb_array_elements(
-            CASE jsonb_typeof(sources) WHEN 'array' THEN sources ELSE '[]' END
-        ) source
-    ), readers AS (
-        SELECT owner, document, tenant, count(*) AS entries,
-            count(*) OVER (PARTITION BY owner, document) AS tenants
-        FROM documents WHERE owner IS NOT NULL AND document IS NOT NULL GROUP BY 1, 2, 3
-    ) SELECT owner, document, tenant, entries FROM readers
-    WHERE tenants > 1 OR (owner LIKE 'tenant:%' AND owner <> 'tenant:' || tenant)"""
+# Read from the lineages: a table of who read which document would cost every put a write more. A
+# record that is damaged names none.
+_SHARED = """SELECT source ->> 3, source ->> 0, e.tenant, count(DISTINCT e.id)
+    FROM entries e JOIN lineages l ON l.child = e.id CROSS JOIN LATERAL (
+        SELECT CASE WHEN pg_input_is_valid(l.record, 'jsonb') THEN l.record::jsonb -> 1 END
+    ) lineage (sources) CROSS JOIN LATERAL jsonb_array_elements(
+        CASE jsonb_typeof(sources) WHEN 'array' THEN sources ELSE '[]' END
+    ) source WHERE l.record <> '' AND source ->> 3 IS NOT NULL AND source ->> 0 IS NOT NULL
+    GROUP BY 1, 2, 3"""
 
 # What is below 1e-100 counts as 0, and 500 half-lives as for ever: the server refuses to multiply
 # numbers whose product is too small for it.
@@ -68,23 +62,19 @@ _WEIGHT = """CASE WHEN similarity < 1e-100 OR confidence < 1e-100 THEN 0
 _FADED = "power(0.5::float8, least(greatest(%s::float8 - at, 0), %s::float8) / %s::float8)"
 _FOR_EVER = 500.0
 
-_RECEIPTS = """SELECT id, sequence, at, by, reason, threshold, seeds, lifted FROM quarantines
+_RECEIPTS = f"""SELECT {RECEIPT}, lifted FROM quarantines
     WHERE %s::text IS NULL OR id = %s ORDER BY sequence DESC LIMIT %s"""
-_HELD = """SELECT q.quarantine, q.entry, q.tenant, q.pool, q.node, q.hop, q.probability, q.doubtful
-    FROM quarantined q JOIN (SELECT id FROM quarantines WHERE %s::text IS NULL OR id = %s
-    ORDER BY sequence DESC LIMIT %s) r ON r.id = q.quarantine ORDER BY q.number"""
+_LISTED = f"""SELECT quarantine, {HELD} FROM quarantined
+    JOIN (SELECT id FROM quarantines WHERE %s::text IS NULL OR id = %s
+    ORDER BY sequence DESC LIMIT %s) r ON r.id = quarantine ORDER BY number"""
 
-_NOTED = """INSERT INTO quarantined
-    (quarantine, entry, tenant, pool, node, hop, probability, doubtful)
-    SELECT %s, given.entry, given.tenant, given.pool, given.node, given.hop, given.probability,
-    given.doubtful FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[], %s::bigint[],
-    %s::float8[], %s::boolean[]) WITH ORDINALITY
-    given (entry, tenant, pool, node, hop, probability, doubtful, place) ORDER BY place"""
-_RECEIPT = """INSERT INTO quarantines (id, sequence, at, by, reason, threshold, seeds, lifted)
-    VALUES (%s, %s, %s, %s, %s, %s, %s::text::json, %s) ON CONFLICT (id) DO UPDATE
-    SET sequence = excluded.sequence, at = excluded.at, by = excluded.by,
-    reason = excluded.reason, threshold = excluded.threshold, seeds = excluded.seeds,
-    lifted = excluded.lifted"""
+_RECEIPT = f"INSERT INTO quarantines ({RECEIPT}) VALUES (%s, %s, %s, %s, %s, %s, %s)"
+_HELD = f"""INSERT INTO quarantined (quarantine, {HELD}) SELECT %s, {HELD}
+    FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[], %s::bigint[], %s::float8[],
+    %s::boolean[]) WITH ORDINALITY given ({HELD}, place) ORDER BY place"""
+_HOLD = "UPDATE entries SET held = array_append(held, %s) WHERE id = ANY(%s)"
+_FREE = """UPDATE entries SET held = nullif(array_remove(held, %s), '{}')
+    WHERE held IS NOT NULL AND id IN (SELECT entry FROM quarantined WHERE quarantine = %s)"""
 
 
 def offered(place: str, limit: int) -> Steps[tuple[Entry, ...]]:
@@ -109,11 +99,10 @@ def crossed(limit: int) -> Steps[tuple[tuple[str, str], ...]]:
 def shared() -> Steps[tuple[Shared, ...]]:
     """See `Sharing.shared`."""
     (rows,) = yield [Say(_SHARED)]
-    found = (
+    return several(
         Shared(unescape(owner), unescape(document), unescape(tenant), entries)
         for owner, document, tenant, entries in rows
     )
-    return tuple(sorted(found))
 
 
 def flows(
@@ -136,29 +125,21 @@ def flows(
 
 
 def hold(quarantine: Quarantine) -> Steps[Quarantine]:
-    """See `Sharing.hold`. Said again, as after a lost reply, it holds what it now names."""
+    """See `Sharing.hold`."""
+    key = escape(quarantine.id)
     named = escaped(one.entry for one in quarantine.entries)
     there = Say("SELECT id FROM entries WHERE id = ANY(%s)", (named,))
-    numbers, rows = yield [LOCK, there]
+    numbers, rows, *told = yield [LOCK, there, *_asked(key, 1)]
+    for former in receipts(*told):
+        yield [COMMIT]
+        return former
     state = state_of(numbers)
     state.sequence += 1
     state.epoch = state.sequence
     stored = {unescape(row[0]) for row in rows}
     entries = tuple(one for one in quarantine.entries if one.entry in stored)
     receipt = replace(quarantine, entries=entries, sequence=state.sequence)
-    key = escape(receipt.id)
-    yield [
-        _freed(key),
-        Say("DELETE FROM quarantined WHERE quarantine = %s", (key,)),
-        _receipt(key, receipt),
-        *([_noted(key, entries)] if entries else []),
-        Say(
-            "UPDATE entries SET held = array_append(held, %s) WHERE id = ANY(%s)",
-            (key, [row[0] for row in rows]),
-        ),
-        *save(state),
-        COMMIT,
-    ]
+    yield [Say(_RECEIPT, receipt_row(receipt)), *_held(key, receipt), *save(state), COMMIT]
     return receipt
 
 
@@ -166,7 +147,7 @@ def release(id: str, now: float) -> Steps[Quarantine | None]:
     """See `Sharing.release`."""
     key = escape(id)
     numbers, *told = yield [LOCK, *_asked(key, 1)]
-    receipt = next(iter(_receipts(*told)), None)
+    receipt = next(iter(receipts(*told)), None)
     if receipt is None or receipt.lifted is not None:
         yield [COMMIT]
         return receipt
@@ -174,7 +155,7 @@ def release(id: str, now: float) -> Steps[Quarantine | None]:
     state.sequence += 1
     state.epoch = state.sequence
     yield [
-        _freed(key),
+        Say(_FREE, (key, key)),
         Say("UPDATE quarantines SET lifted = %s WHERE id = %s", (float(now), key)),
         *save(state),
         COMMIT,
@@ -185,77 +166,23 @@ def release(id: str, now: float) -> Steps[Quarantine | None]:
 def quarantines(limit: int) -> Steps[tuple[Quarantine, ...]]:
     """See `Sharing.quarantines`."""
     *told, _ = yield [*_asked(None, limit), COMMIT]
-    return _receipts(*told)
+    return receipts(*told)
 
 
 def _edges(rows: Rows) -> tuple[tuple[str, str], ...]:
     return tuple((unescape(parent), unescape(child)) for parent, child in rows)
 
 
-def _freed(key: str) -> Say:
-    """End what a quarantine holds, by its escaped id; others go on."""
-    return Say(
-        """UPDATE entries SET held = nullif(array_remove(held, %s), '{}')
-        WHERE held IS NOT NULL AND id IN (SELECT entry FROM quarantined WHERE quarantine = %s)""",
-        (key, key),
-    )
-
-
-def _receipt(key: str, receipt: Quarantine) -> Say:
-    seeds = json.dumps({escape(one): float(p) for one, p in receipt.seeds.items()})
-    by, reason = escaped((receipt.by, receipt.reason))
-    times = (receipt.sequence, float(receipt.at))
-    return Say(
-        _RECEIPT,
-        (key, *times, by, reason, float(receipt.threshold), seeds, receipt.lifted),
-    )
-
-
-def _noted(key: str, entries: Iterable[Held]) -> Say:
-    rows = [
-        (
-            *escaped((one.entry, one.tenant)),
-            None if one.pool is None else escape(one.pool),
-            one.node,
-            one.hop,
-            float(one.probability),
-            one.doubtful,
-        )
-        for one in entries
-    ]
-    return Say(_NOTED, (key, *map(list, zip(*rows, strict=True))))
+def _held(key: str, receipt: Quarantine) -> Iterator[Say]:
+    """Have a quarantine hold what its receipt names."""
+    rows = [held_row(one) for one in receipt.entries]
+    if rows:
+        entries, *rest = map(list, zip(*rows, strict=True))
+        yield Say(_HELD, (key, entries, *rest))
+        yield Say(_HOLD, (key, entries))
 
 
 def _asked(key: str | None, limit: int) -> list[Say]:
-    """The receipts, newest first, and what they held: of one quarantine, or of all."""
+    """The receipts, newest first, and what they hold: of one quarantine, or of all."""
     values = (key, key, limit)
-    return [Say(_RECEIPTS, values), Say(_HELD, values)]
-
-
-def _receipts(receipts: Rows, held: Rows) -> tuple[Quarantine, ...]:
-    listed: dict[str, list[Held]] = {}
-    for key, entry, tenant, pool, node, hop, probability, doubtful in held:
-        one = Held(
-            entry=unescape(entry),
-            tenant=unescape(tenant),
-            pool=None if pool is None else unescape(pool),
-            node=node,
-            hop=hop,
-            probability=probability,
-            doubtful=doubtful,
-        )
-        listed.setdefault(key, []).append(one)
-    return tuple(
-        Quarantine(
-            id=unescape(key),
-            seeds={unescape(one): float(p) for one, p in seeds.items()},
-            threshold=threshold,
-            by=unescape(by),
-            reason=unescape(reason),
-            at=at,
-            entries=tuple(listed.get(key, ())),
-            lifted=lifted,
-            sequence=sequence,
-        )
-        for key, sequence, at, by, reason, threshold, seeds, lifted in receipts
-    )
+    return [Say(_RECEIPTS, values), Say(_LISTED, values)]
