@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from stemma.entry import Entry, Lineage, Vector
 from stemma.policies.changes import Watched
@@ -25,10 +25,13 @@ __all__ = [
     "fetch",
     "labels",
     "lenient",
+    "readable",
     "selectors",
     "where",
     "whole",
 ]
+
+T = TypeVar("T")
 
 ROW = """e.id, e.tenant, e.node, e.model, e."index",
     CASE WHEN length(e.record) <= 33554432 THEN e.record END,
@@ -84,15 +87,20 @@ def lenient(cursor: sqlite3.Cursor) -> Iterator[None]:
         connection.text_factory = str
 
 
-def fetch(cursor: sqlite3.Cursor, statement: str, values: Any = ()) -> list[Any]:
-    """All rows of a query, also where a text is damaged."""
+def readable(cursor: sqlite3.Cursor, read: Callable[[], T]) -> T:
+    """What is read with a cursor; where a text is damaged, read again leniently: that is slower."""
     try:
-        return cursor.execute(statement, values).fetchall()
+        return read()
     except sqlite3.OperationalError as error:
         if "decode to UTF-8" not in str(error):
             raise
     with lenient(cursor):
-        return cursor.execute(statement, values).fetchall()
+        return read()
+
+
+def fetch(cursor: sqlite3.Cursor, statement: str, values: Any = ()) -> list[Any]:
+    """All rows of a query, also where a text is damaged."""
+    return readable(cursor, lambda: cursor.execute(statement, values).fetchall())
 
 
 def whole(row: Sequence[Any] | None) -> Sequence[int]:

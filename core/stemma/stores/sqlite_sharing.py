@@ -17,7 +17,7 @@ from stemma.outcome import Quarantine
 from stemma.stores.rows import unpack
 from stemma.stores.sharing import Flow, Shared, several
 from stemma.stores.sharing_rows import HELD, RECEIPT, held_row, receipt_row, receipts
-from stemma.stores.sqlite_pages import ROW, SqlitePages, fetch, lenient
+from stemma.stores.sqlite_pages import ROW, SqlitePages, fetch, readable
 from stemma.stores.text import SEPARATOR, Damaged, escape, unescape
 
 __all__ = [
@@ -60,7 +60,7 @@ _FLOWS = """SELECT producer || char(31) || tenant || char(31) || pool || char(31
         || char(31) || {entry}, ifnull(max(similarity, 0.0) * max(confidence, 0.0), 0.0), at
     FROM servings WHERE typeof(at) = 'real' AND typeof(similarity) = 'real'
     AND typeof(confidence) = 'real' {which}"""
-_AT_ONCE = 10_000
+_AT_ONCE = 1000
 
 _RECEIPTS = f"SELECT {RECEIPT}, lifted FROM quarantines"
 _RECEIPT = f"INSERT INTO quarantines ({RECEIPT}) VALUES (?, ?, ?, ?, ?, ?, ?)"
@@ -111,8 +111,7 @@ def flows(
         entry, which = "entry", "AND entry IN (SELECT value FROM json_each(?))"
         values = (json.dumps([escape(one) for one in entries]),)
     statement = _FLOWS.format(entry=entry, which=which)
-    with lenient(cursor):
-        return _added_up(cursor.execute(statement, values), now, half_life)
+    return readable(cursor, lambda: _added_up(cursor.execute(statement, values), now, half_life))
 
 
 def _added_up(rows: sqlite3.Cursor, now: float, half_life: float | None) -> tuple[Flow, ...]:
