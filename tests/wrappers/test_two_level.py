@@ -11,6 +11,7 @@ from stemma.stores.memory import MemoryStore
 from stemma.stores.wrappers.two_level import OVERHEAD, TwoLevel
 from stemma.testing.builders import NOW, entry, put, put_one, source
 from stemma.testing.fakes import Scripted
+from stemma.testing.store_holds import quarantine
 
 
 class Shared(MemoryStore):
@@ -68,7 +69,7 @@ def test_without_a_lease_every_read_asks(shared, clock):
 
 
 def test_its_own_writes_are_seen_at_once(shared, near):
-    """A put, a recall, a removal, a verdict: nothing read before is served after."""
+    """A put, a recall, a removal, a verdict, a quarantine: nothing read before is served after."""
     put_one(near, entry("a", "one"))
     near.get(["a"])
     put_one(near, entry("a", "two"))
@@ -77,6 +78,10 @@ def test_its_own_writes_are_seen_at_once(shared, near):
     assert near.get(["a"]).entries == {}
     put_one(near, entry("b"))
     near.get(["b"])
+    near.hold(quarantine("q", "b"))
+    assert near.get(["b"]).entries["b"].held == "q"
+    near.release("q", now=NOW)
+    assert near.get(["b"]).entries["b"].held == ""
     near.recall(Selector(entry="b"), now=NOW)
     assert near.get(["b"]).entries == {}
 
