@@ -4,9 +4,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from stemma.entry import Offer
 from stemma.outcome import Held, Quarantine
+from stemma.request import Key
+from stemma.scope import Labels
+from stemma.selector import Selector
+from stemma.stores import postgres_pages
 from stemma.stores.postgres import PostgresStore
-from stemma.stores.protocol import Serving
+from stemma.stores.protocol import Judgement, Serving
 from stemma.testing.builders import NOW, entry, put, put_one, source
 
 
@@ -52,6 +57,65 @@ def test_a_parent_held_while_the_put_was_under_way_refuses_it(newest, database, 
     outcomes = [stored for one in (*puts, *more) for stored in one.result()]
     assert {one.refused for one in outcomes if one.entry is None} == {"parent_gone"}
     assert all(one.entry.sequence < receipt.sequence for one in outcomes if one.entry is not None)
+
+
+def test_what_ends_a_hold_ends_it_for_the_rest_of_the_batch(store):
+    """The same value from another lineage is free, and may be built on at once."""
+    put_one(store, entry("a"))
+    store.hold(quarantine("q", "a"))
+    since = store.sequence()
+    again = put(entry("a"), since=since, sources=[source()])
+    first, second = store.put([again, put(entry("b"), since=since, parents=[again.entry])], NOW)
+    assert first.entry.held == ""
+    assert second.entry is not None
+
+
+def test_the_rules_are_told_what_was_said(store, monkeypatch):
+    """Of what is put, and of what is judged: all of it, the judgement itself included, in order."""
+    told = []
+    for name, rule in {"admit": postgres_pages.admit, "judge": postgres_pages.judge}.items():
+
+        def listening(*given, rule=rule):
+            told.append(list(given[-1].said("a\x00")))
+            return rule(*given)
+
+        monkeypatch.setattr(postgres_pages, name, listening)
+    said = [
+        Judgement(
+            entry="a\x00",
+            value="one",
+            verdict=verdict,
+            by="t\x00",
+            confidence=0.5,
+            at=NOW,
+            question="q\x00",
+            tenant="x\x00",
+            weight=0.25,
+        )
+        for verdict in ("supported", "wrong_hit")
+    ]
+    put_one(store, entry("a\x00"))
+    for one in said:
+        store.judge(one)
+    assert put_one(store, entry("a\x00")).judged.barred == ("q\x00",)
+    assert told == [[], said[:1], said, said]
+
+
+def test_an_offer_is_no_tag(store):
+    """Neither is found by the other's name."""
+    offer = Offer(pool="p", place=Key("partition", "group", "t"))
+    put_one(store, entry("offered", offer=offer))
+    put_one(store, entry("tagged", labels=Labels(tags=("t",))))
+    assert [one.id for one in store.offered("t")] == ["offered"]
+    assert [one.id for one in store.find(Selector(tag="t"))] == ["tagged"]
+
+
+def test_a_document_read_in_pieces_is_read_once(store):
+    """An entry counts once, however many of its chunks it was built from."""
+    for tenant in ("acme", "other"):
+        pieces = [source("d", chunk, owner="public") for chunk in ("c1", "c2")]
+        put_one(store, entry(tenant, tenant=tenant), sources=pieces)
+    assert [one.entries for one in store.shared()] == [1, 1]
 
 
 def test_weights_too_small_for_the_server_count_as_nothing(store):
