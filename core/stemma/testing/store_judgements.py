@@ -23,7 +23,7 @@ def _said(verdict: Finding, name: str = "a", **rest: Any) -> Judgement:
         entry=name,
         value=rest.pop("value", "one"),
         verdict=verdict,
-        by="reviewer",
+        by=rest.pop("by", "reviewer"),
         confidence=rest.pop("confidence", 1.0),
         at=rest.pop("at", NOW),
         question=rest.pop("question", ""),
@@ -211,8 +211,8 @@ class JudgementPromises:
     def test_support_makes_an_entry_as_sure_as_who_gave_it(self, store: Store) -> None:
         """Never less sure, and also when the same value is put again."""
         put_one(store, entry(confidence=0.5))
-        for sure in (0.75, 0.25):
-            store.judge(_said("supported", confidence=sure))
+        for by, sure in (("ann", 0.75), ("bob", 0.25)):
+            store.judge(_said("supported", by=by, confidence=sure))
             assert _read(store).confidence == 0.75
         put_one(store, entry(confidence=0.5))
         assert (_read(store).confidence, _read(store).verdict) == (0.75, "supported")
