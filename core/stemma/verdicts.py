@@ -35,9 +35,11 @@ __all__ = [
     "WRONG",
     "Said",
     "Verdicts",
+    "believed",
     "counting",
     "evidence",
     "probability",
+    "settled",
     "speaks",
     "verdict",
     "verdicts",
@@ -72,7 +74,8 @@ and may differ in words alone."""
 
 _GROUND: dict[str, float] = {"hallucinated": 1.0, "supported": -1.0, "wrong_hit": 1.0}
 _AUDITS: dict[str, float] = {"disagreed": 1.0, "agreed": -1.0}
-_OF_TRUTH = frozenset({"hallucinated", "supported", "unknown", "grounded"})
+_SETTLED = frozenset({"hallucinated", "supported", "unknown"})
+_OF_TRUTH = _SETTLED | {"grounded"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -139,7 +142,7 @@ def evidence(judgement: Judgement) -> float:
         side, weight, sure = math.copysign(1.0, away), GROUNDER, abs(away)
     elif judgement.verdict in _GROUND:
         side = _GROUND[judgement.verdict]
-    return side * _logit(0.5 + (_believed(weight) - 0.5) * sure)
+    return side * _logit(0.5 + (_bounded(weight) - 0.5) * sure)
 
 
 def speaks(judgement: Judgement) -> bool:
@@ -226,6 +229,44 @@ def verdicts(id: str, said: Sequence[Judgement], entry: Entry | None) -> Verdict
     )
 
 
+def believed(upheld: int, overturned: int) -> float:
+    """How far a tenant is believed of what all read: 0.6 without a record, at most `ALONE`.
+
+    The mean of Beta(3, 2) with its earlier reports beside. One that was overturned makes the word
+    of a newcomer worth nothing, until operators uphold more than they overturn.
+
+    Args:
+        upheld: How many of its reports of shared entries an operator said as well.
+        overturned: Of how many an operator said the opposite.
+    """
+    return min((3 + upheld) / (5 + upheld + overturned), ALONE)
+
+
+def settled(said: Iterable[Judgement], judgement: Judgement) -> dict[str, bool]:
+    """Which tenants an operator upholds, and which not: of each its last report not settled yet.
+
+    Only operators settle: else those who lie together would uphold each other. One who is not sure
+    enough to decide alone settles nothing.
+
+    Args:
+        said: What was said of the entry, in the order in which it was noted.
+        judgement: What the operator says; what follows it does not count.
+    """
+    if judgement.tenant or verdict(probability([judgement])) != judgement.verdict:
+        return {}
+    last: dict[str, str] = {}
+    for one in said:
+        if one == judgement:
+            break
+        if one.value != judgement.value or one.verdict not in _SETTLED:
+            continue
+        if one.tenant:
+            last[one.tenant] = one.verdict
+        elif one.verdict != "unknown":
+            last.clear()
+    return {name: said == judgement.verdict for name, said in last.items() if said != "unknown"}
+
+
 def _explained(
     said: Iterable[Judgement], value: str, counts: Iterable[Judgement]
 ) -> Iterator[Said]:
@@ -248,13 +289,13 @@ def _silent(one: Judgement, value: str, counts: set[int]) -> str:
     return "takes back what was said" if one.verdict == "unknown" else "not believed"
 
 
-def _believed(weight: float) -> float:
+def _bounded(weight: float) -> float:
     return min(max(weight, 0.5), TRUSTED)
 
 
 def _together(statements: Sequence[Judgement]) -> float:
     """What all names of one tenant come to."""
-    most = max(_believed(one.weight) for one in statements)
+    most = max(_bounded(one.weight) for one in statements)
     return _within(math.fsum(map(evidence, statements)), most)
 
 
