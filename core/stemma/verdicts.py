@@ -54,7 +54,7 @@ WRONG = 0.3
 operator reaches it from a confidence of 0.33 on, a newcomer among the tenants never, two do."""
 
 RIGHT = 0.1
-"""Up to where it is known right: an operator reaches it from a confidence of 0.48 on."""
+"""Up to where it is known right: an operator reaches it from a confidence of 0.49 on."""
 
 TRUSTED = 0.9
 """How far an operator is believed, and a tenant of an entry of its own: right nine times in ten.
@@ -72,7 +72,7 @@ AUDIT = 0.6
 """How far an audit is believed: a fresh answer comes from the same model, which errs again alike,
 and may differ in words alone."""
 
-_GROUND: dict[str, float] = {"hallucinated": 1.0, "supported": -1.0, "wrong_hit": 1.0}
+_SIDES: dict[str, float] = {"hallucinated": 1.0, "supported": -1.0, "wrong_hit": 1.0}
 _AUDITS: dict[str, float] = {"disagreed": 1.0, "agreed": -1.0}
 _SETTLED = frozenset({"hallucinated", "supported", "unknown"})
 _OF_TRUTH = _SETTLED | {"grounded"}
@@ -140,8 +140,8 @@ def evidence(judgement: Judgement) -> float:
     elif judgement.verdict == "grounded":
         away = 1.0 - 2.0 * judgement.confidence
         side, weight, sure = math.copysign(1.0, away), GROUNDER, abs(away)
-    elif judgement.verdict in _GROUND:
-        side = _GROUND[judgement.verdict]
+    elif judgement.verdict in _SIDES:
+        side = _SIDES[judgement.verdict]
     return side * _logit(0.5 + (_bounded(weight) - 0.5) * sure)
 
 
@@ -170,17 +170,16 @@ def counting(said: Iterable[Judgement]) -> list[Judgement]:
 
 def probability(statements: Sequence[Judgement]) -> float:
     """How likely a value is wrong, 0 to 1, by the statements that count."""
-    audits = (evidence(one) for one in statements if one.verdict in _AUDITS)
-    others = [one for one in statements if one.verdict not in _AUDITS]
-    operators = (evidence(one) for one in others if not one.tenant)
+    audits = math.fsum(evidence(one) for one in statements if one.verdict in _AUDITS)
+    alone = list[float]()
     by_tenant: dict[str, list[Judgement]] = {}
-    for one in others:
-        if one.tenant:
+    for one in statements:
+        if one.verdict == "grounded" or (one.verdict in _SIDES and not one.tenant):
+            alone.append(evidence(one))
+        elif one.verdict in _SIDES:
             by_tenant.setdefault(one.tenant, []).append(one)
     tenants = math.fsum(map(_together, by_tenant.values()))
-    odds = math.fsum(
-        (_logit(PRIOR), *operators, _within(tenants, TRUSTED), _within(math.fsum(audits), GROUNDER))
-    )
+    odds = math.fsum((_logit(PRIOR), *alone, _within(tenants, TRUSTED), _within(audits, GROUNDER)))
     # Rounded: whatever the order of the sums, the same statements are on the same side of a bound.
     return round(1.0 / (1.0 + math.exp(-odds)), 12)
 
@@ -294,9 +293,13 @@ def _bounded(weight: float) -> float:
 
 
 def _together(statements: Sequence[Judgement]) -> float:
-    """What all names of one tenant come to."""
-    most = max(_bounded(one.weight) for one in statements)
-    return _within(math.fsum(map(evidence, statements)), most)
+    """What all names of one tenant come to: either way no more than one of them."""
+    sides = ([one for one in statements if evidence(one) * way > 0.0] for way in (1.0, -1.0))
+    return math.fsum(
+        _within(math.fsum(map(evidence, side)), max(_bounded(one.weight) for one in side))
+        for side in sides
+        if side
+    )
 
 
 def _within(odds: float, most: float) -> float:
