@@ -17,6 +17,9 @@ __all__ = ["WAYS", "World", "tried"]
 
 ATTEMPTS = 1_000
 POOL = "support"
+APART = 600.0
+"""Seconds between the attempts of one tenant: so few that all of them count."""
+
 HONEST = (1.0, 0.9, 0.5)
 """How sure honest tenants are of what they report."""
 
@@ -167,9 +170,10 @@ def _group(world: World, attempts: int, tenants: Sequence[str], *, corrected: bo
 
 
 def _alone(world: World, attempts: int, tenant: str, lucky: random.Random) -> Counter[str]:
-    """How many answers a tenant has held by itself, by each way."""
+    """How many answers a tenant has held by itself, by each way, at a pace that is not limited."""
     done: Counter[str] = Counter()
     for _ in range(attempts):
+        world.clock.advance(APART)
         target, way = world.target(), lucky.choice(WAYS)
         way(world, tenant, target)
         done[way.__name__.strip("_")] += world.held(target)
@@ -182,7 +186,7 @@ def _sleeper(world: World, attempts: int, lucky: random.Random) -> Counter[str]:
         target = world.target()
         _served(world, "sleeper", target)
         _settle(world, target, "hallucinated")
-        world.clock.advance(600.0)
+        world.clock.advance(APART)
     return _alone(world, attempts, "sleeper", lucky)
 
 

@@ -7,9 +7,11 @@ from dataclasses import replace
 
 from stemma.entry import PERSONAL, Entry, personal_bar
 from stemma.stores.protocol import Judgement
-from stemma.verdicts import counting, probability, verdict
+from stemma.verdicts import counting, probability, speaks, verdict
 
-__all__ = ["computed_again", "doubted", "found"]
+__all__ = ["computed_again", "doubted", "found", "remembered"]
+
+_REPORTS = ("hallucinated", "supported", "unknown")
 
 
 def found(
@@ -121,6 +123,24 @@ def _personal(entry: Entry, judgement: Judgement, said: Sequence[Judgement]) -> 
     if wrong or any(one.personal and one.question == bar for one in said):
         barred = (*barred, bar)
     return replace(entry, judged=replace(entry.judged, barred=barred))
+
+
+def remembered(entry: Entry, said: Sequence[Judgement]) -> Entry:
+    """An entry that takes no equal one's place, with what was said of its value in former times.
+
+    The same answer is as wrong again, also after it was taken back or another one came between.
+
+    Args:
+        entry: The entry to be stored.
+        said: What was said of its id so far, in order.
+    """
+    before = [one for one in said if one.value == entry.value and speaks(one)]
+    if not before:
+        return entry
+    for one in before:
+        if entry.pool is not None and one.tenant and one.verdict in _REPORTS:
+            entry = _personal(entry, one, before)
+    return _weighed(entry, before)
 
 
 def _agreed(entry: Entry, at: float, *, doubted: bool) -> Entry:

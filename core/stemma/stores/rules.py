@@ -15,7 +15,7 @@ from stemma.entry import QUARANTINED, Entry, Lineage, Source, SourceEdge, Vector
 from stemma.outcome import Stored
 from stemma.policies.changes import Watched
 from stemma.selector import Selector
-from stemma.stores.findings import computed_again, doubted, found
+from stemma.stores.findings import computed_again, doubted, found, remembered
 from stemma.stores.protocol import Judgement, Put
 from stemma.verdicts import speaks
 
@@ -173,6 +173,8 @@ def _replace(
     if value != entry.value or _origins(lineage) != _origins(pages.lineage(entry.id)):
         pages.lift(entry.id)
     former = pages.entry(entry.id) if value == entry.value else None
+    if former is None:
+        entry = remembered(entry, pages.said(entry.id))
     judged = computed_again(entry, former, pages.barred(entry.id), audit=audit)
     stands = (
         former is not None
