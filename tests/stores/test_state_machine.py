@@ -40,10 +40,10 @@ class Model:
     """Everything that was ever done."""
 
     entries: dict[str, Known] = field(default_factory=dict)
+    said: dict[tuple[str, str], str] = field(default_factory=dict)
     built: dict[str, Known] = field(default_factory=dict)
     recalls: list[tuple[int, dict[str, str], set[str]]] = field(default_factory=list)
     barred: dict[str, set[str]] = field(default_factory=dict)
-    said: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def holds(self, parts: dict[str, str], name: str, one: Known) -> bool:
         checks = {
