@@ -46,15 +46,13 @@ def found(
         case "disagreed":
             counted = replace(judged, disagreed=judged.disagreed + 1)
             return _weighed(replace(entry, judged=counted), said)
-        case "same":
-            answer = entry.answer if other is None else other.answer
-            same = replace(judged, answer=answer)
-            return entry if answer == entry.answer else replace(entry, judged=same)
+        case "same" if other is not None and entry.answer != other.answer:
+            return replace(entry, judged=replace(judged, answer=other.answer))
         case "supported" | "hallucinated" | "unknown":
             return _reported(entry, judgement, said)
         case "grounded":
             return _weighed(entry, said)
-        case "promoted":
+        case "same" | "promoted":
             return entry
 
 
