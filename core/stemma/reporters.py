@@ -109,7 +109,14 @@ class Ledger:
 
 
 def speaker(
-    parts: Parts, ledger: Ledger, tenant: str, entry: str, known: Entry | None, *, named: bool
+    parts: Parts,
+    ledger: Ledger,
+    tenant: str,
+    entry: str,
+    known: Entry | None,
+    *,
+    named: bool,
+    asked: Entry | None,
 ) -> Steps[Speaker]:
     """Who reports an entry, and how far they are believed.
 
@@ -120,6 +127,7 @@ def speaker(
         entry: The entry's id.
         known: The entry, as it is stored or was served; `None` where that is not known.
         named: Whether the report names the hit, and not the entry alone.
+        asked: The own entry of the question that it was served to, where there is one.
 
     Raises:
         UsageError: It is not the tenant's to report.
@@ -128,18 +136,21 @@ def speaker(
     if not tenant:
         return Speaker()
     yield Ask(parts.journal, "flush")
-    asked = named or (known is not None and known.tenant == tenant)
-    if known is not None and (asked or known.pool is None):
+    sure = named or (known is not None and known.tenant == tenant)
+    if known is not None and (sure or known.pool is None):
         producer, pool = known.tenant, known.pool
     else:
         producer, pool = yield Ask(ledger, "served", (entry, tenant))
-    if pool:
-        weight = believed(*(yield Ask(ledger, "record", (tenant,))))
-        return Speaker(tenant=tenant, weight=weight, shared=True)
-    if producer != tenant:
+    foreign = not pool and producer != tenant
+    if asked is not None:  # a note that was made up may name anybody's
+        foreign |= not pool if asked.pool is not None else asked.tenant != tenant
+    if foreign:
         parts.journal.count(tenant, "", f"{CROSSING}report")
         raise UsageError(f"{tenant!r} has no entry {entry!r}, and was served none out of a pool")
-    return Speaker(tenant=tenant)
+    if not pool:
+        return Speaker(tenant=tenant)
+    weight = believed(*(yield Ask(ledger, "record", (tenant,))))
+    return Speaker(tenant=tenant, weight=weight, shared=True)
 
 
 def limited(ledger: Ledger, speaker: Speaker, verdict: Reported) -> Steps[Speaker]:

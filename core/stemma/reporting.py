@@ -99,8 +99,11 @@ def report(
         StoreError: The store could not do it.
     """
     named, sure = _checked(told, verdict, by), share("confidence", confidence)
-    stored = (yield Ask(parts.store, "get", ([named.entry],))).entries.get(named.entry)
+    ids = dict.fromkeys(filter(None, (named.entry, named.question)))
+    found = (yield Ask(parts.store, "get", (list(ids),))).entries
+    stored = found.get(named.entry)
     known = stored if named.hit is None else named.hit
+    elsewhere = named.question != named.entry
     ledger = Ledger(parts.store, parts.clock.now())
     who = yield from speaker(
         parts,
@@ -109,8 +112,9 @@ def report(
         named.entry,
         known if stored is None else stored,
         named=named.question != "",
+        asked=found.get(named.question) if elsewhere else None,
     )
-    if known is None and not (verdict == "wrong_hit" and named.question != named.entry):
+    if known is None and not (verdict == "wrong_hit" and elsewhere):
         yield from _once_known(parts, named.entry)
     who = yield from limited(ledger, who, verdict)
     judgement = Judgement(
@@ -130,17 +134,24 @@ def report(
         judged = yield from _for_one(parts, ledger, judgement, stored, known)
     else:
         judged = yield from _for_all(parts, judgement, stored, known)
-    said = yield Ask(ledger, "said", (named.entry,))
+    parts.tell("verdict", None, verdict, known)
+    return (yield from _told(parts, ledger, judgement, judged, limited=who.limited))
+
+
+def _told(
+    parts: Parts, ledger: Ledger, judgement: Judgement, judged: Entry | None, *, limited: bool
+) -> Steps[Report]:
+    """What came of a report; of a pool's entry it is noted who was right before."""
+    said = yield Ask(ledger, "said", (judgement.entry,))
     if judged is not None and judged.pool is not None:
         settle(parts, said, judgement, judged.node)
-    parts.tell("verdict", None, verdict, known)
-    found = verdicts(named.entry, said, judged)
+    known = verdicts(judgement.entry, said, judged)
     return Report(
         judgement=judgement,
-        verdict=found.verdict,
-        probability=found.probability,
+        verdict=known.verdict,
+        probability=known.probability,
         gone=judged is None,
-        limited=who.limited,
+        limited=limited,
     )
 
 

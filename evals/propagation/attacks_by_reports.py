@@ -127,6 +127,18 @@ def _the_original(world: World, tenant: str, target: Target) -> None:
         world.report(tenant, what, verdict)
 
 
+def _made_up(world: World, tenant: str, target: Target) -> None:
+    """Notes of hits that never were: an own entry, served to the question of another's."""
+    with world.cache.using(tenant=tenant):
+        world.cache.answers.get_or_compute("What is open?", lambda: "All of it.")
+        own = world.cache.answers.lookup("What is open?")
+    if not isinstance(own, stemma.Hit):
+        return  # it reported its own
+    for question in (target.original.id, target.copy.id, target.copy.value):
+        world.report(tenant, {"entry": own.entry.id, "question": question}, "wrong_hit")
+        world.report(tenant, {"entry": target.copy.id, "question": question}, "wrong_hit")
+
+
 def _other_confidences(world: World, tenant: str, target: Target) -> None:
     world.serve(tenant, target)
     for sure in (1.0, 2.0, -1.0, float("inf"), float("nan")):
@@ -140,6 +152,7 @@ WAYS: Sequence[Callable[[World, str, Target], None]] = (
     _wrong_hits,
     _unserved,
     _the_original,
+    _made_up,
     _other_confidences,
 )
 

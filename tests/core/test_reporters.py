@@ -129,6 +129,25 @@ def test_what_is_anothers_is_refused(cache, do, pooled, verdict):
     assert do(cache.report, original.entry.id, "supported", by="an operator").verdict == "supported"
 
 
+@pytest.mark.parametrize("mine", [True, False])
+def test_a_note_that_was_made_up_reaches_nobody(cache, do, pooled, mine):
+    """An entry of one's own, or of a pool, served to a question that is another's."""
+    with cache.using(tenant="eve"):
+        own = do(cache.answers.get_or_compute, "What is open?", Scripted("All.")).stored.entry
+    with cache.using(tenant="maker"):
+        before = do(cache.answers.lookup, QUESTION)
+        other = do(cache.answers.get_or_compute, "Who is in?", Scripted("Ann.")).stored.entry
+    lookup(cache, do, "eve")
+    for question in (other.id, pooled.id) if mine else (other.id,):
+        note = {"entry": own.id if mine else pooled.id, "question": question}
+        with pytest.raises(stemma.UsageError, match="was served none"):
+            report(cache, do, "eve", note, "wrong_hit")
+    with cache.using(tenant="maker"):
+        assert do(cache.answers.lookup, QUESTION).entry == before.entry
+        assert do(cache.answers.lookup, "Who is in?").entry == other
+    assert lookup(cache, do, "bob").entry.judged == pooled.judged
+
+
 def test_a_hit_in_hand_is_enough(cache, do, pooled):
     """Also as its note, before the journal of servings was written."""
     note = json.loads(json.dumps(lookup(cache, do, "ann").note()))
