@@ -82,6 +82,7 @@ class Cache:
             confidence=options.confidence,
             grey=options.grey,
             budget=options.budget,
+            grounder=options.grounder,
         )
         try:
             parts.saw(store.sequence())
@@ -404,6 +405,7 @@ class Cache:
 
 def _close(parts: Parts) -> None:
     parts.hearing.close()
+    parts.checking.close()
     parts.journal.close()
     end = getattr(parts.index, "close", None)
     if end is not None:

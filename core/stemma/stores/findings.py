@@ -19,6 +19,10 @@ def found(entry: Entry, judgement: Judgement, other: Entry | None = None) -> Ent
     hallucinated or the pair was barred before. Whatever speaks for the value (`supported`,
     `agreed`) lifts the quarantine of a suspect; only `supported` lifts that of a hallucination.
 
+    `grounded` leaves an entry as sure as its sources make it, and never surer than it was stored:
+    the least of the two, so that who says it twice, or after another, takes nothing more. Of what
+    somebody found to be supported it says nothing: who did knew more than a check of texts.
+
     Args:
         entry: The entry as it is stored.
         judgement: What is said of it.
@@ -35,13 +39,13 @@ def found(entry: Entry, judgement: Judgement, other: Entry | None = None) -> Ent
         case "disagreed":
             return replace(entry, judged=replace(judged, disagreed=judged.disagreed + 1))
         case "same":
-            if other is None or entry.answer == other.answer:
-                return entry
-            return replace(entry, judged=replace(judged, answer=other.answer))
+            return entry if other is None else _alike(entry, other)
         case "supported":
             sure = max(entry.confidence, judgement.confidence)
             right = _seen_right(entry, judgement.at)
             return replace(right, verdict="supported", confidence=sure)
+        case "grounded":
+            return _grounded(entry, judgement.confidence)
         case "hallucinated" | "unknown":
             return replace(entry, verdict=judgement.verdict)
 
@@ -79,6 +83,18 @@ def computed_again(
 def _agreed(entry: Entry, at: float, *, doubted: bool) -> Entry:
     judged = replace(entry.judged, agreed=entry.judged.agreed + 1, doubted=doubted)
     return replace(_seen_right(entry, at), judged=judged)
+
+
+def _alike(entry: Entry, other: Entry) -> Entry:
+    if entry.answer == other.answer:
+        return entry
+    return replace(entry, judged=replace(entry.judged, answer=other.answer))
+
+
+def _grounded(entry: Entry, score: float) -> Entry:
+    if entry.verdict == "supported" or score >= entry.confidence:
+        return entry
+    return replace(entry, confidence=score)
 
 
 def _barred(entry: Entry, judgement: Judgement) -> Entry:

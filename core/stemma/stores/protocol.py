@@ -166,7 +166,14 @@ class Count:
 
 
 Finding = Literal[
-    "unknown", "supported", "hallucinated", "wrong_hit", "agreed", "disagreed", "same"
+    "unknown",
+    "supported",
+    "hallucinated",
+    "wrong_hit",
+    "agreed",
+    "disagreed",
+    "same",
+    "grounded",
 ]
 """What a judgement says: see `Judgement`."""
 
@@ -182,8 +189,9 @@ class Judgement:
             said of that holds no longer. `wrong_hit`: it was
             served to a question that it does not answer. `agreed` or `disagreed`: an audit of a
             hit that it would have been. `same`: it says the same as the value of another entry.
+            `grounded`: how far its sources support it is known.
         by: Who said so.
-        confidence: How sure they are, 0 to 1.
+        confidence: How sure they are, 0 to 1; of `grounded`, how likely its sources support it.
         at: When, seconds since 1970-01-01 UTC.
         question: The digest of the question it is about, which is the id that an entry of its own
             has or would have; of `same`, the other entry's id. Empty: about no question.
