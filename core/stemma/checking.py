@@ -17,7 +17,6 @@ from stemma.stores.protocol import Judgement
 if TYPE_CHECKING:
     from stemma.entry import Entry
     from stemma.grounding.grounded import Grounder
-    from stemma.lineage.frames import Read
     from stemma.parts import Parts
     from stemma.query import Query
     from stemma.scope import Scope
@@ -35,17 +34,13 @@ PATIENCE = 300.0
 
 
 class _Stored(NamedTuple):
-    """An answer that was stored, with what was read before it. The reads are texts by need."""
+    """An answer that was stored, with the texts that it was made from."""
 
     entry: Entry
     scope: Scope
     text: str
     question: str
-    reads: Sequence[Read]
-
-    def sources(self) -> list[str]:
-        """The texts that it was made from, each once."""
-        return [text for text in dict.fromkeys(read.text for read in self.reads) if text.strip()]
+    sources: Sequence[str]
 
 
 class Checking:
@@ -82,7 +77,8 @@ class Checking:
     def after(self, query: Query, value: Any, text: str, entry: Entry) -> None:
         """Have what was stored checked in the background, where it was made from sources.
 
-        A value that calls tools is no answer yet: its words say what is to be done.
+        A value that calls tools is no answer yet: its words say what is to be done. And what is
+        read from where a tool's declaration says is not made from the texts that came before it.
 
         Args:
             query: The question.
@@ -90,14 +86,15 @@ class Checking:
             text: Its text.
             entry: Its entry.
         """
-        frame = query.frame if query.within is None else query.within
-        if self._grounder is None or frame is None or query.scope.node not in CHECKED:
+        if self._grounder is None or query.scope.node not in CHECKED or query.sources:
             return
-        reads = tuple(frame.read_texts())
-        if not reads or not text.strip() or _calls(query, value):
+        frame = query.frame if query.within is None else query.within
+        texts = () if frame is None else frame.source_texts()
+        sources = tuple(one for one in dict.fromkeys(texts) if one.strip())
+        if not sources or not text.strip() or _calls(query, value):
             return
         focus = query.request.focus
-        asked = _Stored(entry, query.scope, text, "" if focus is None else focus, reads)
+        asked = _Stored(entry, query.scope, text, "" if focus is None else focus, sources)
         job = partial(self._check, self._grounder, asked)
         if not self._beside.ask(f"{entry.id} {entry.sequence}", job):
             self.dropped += 1
@@ -111,20 +108,14 @@ class Checking:
             self._parts.fault("grounding", error, asked.scope)
             return
         self._beside.step()  # once the cache is closed, nothing is told
-        if score is None:
-            return
         by = f"{grounder.name} ({grounder.revision})"
         try:
             self._note(asked, score, by)
         except Exception as error:
             self._parts.fault("grounding", error, asked.scope)
 
-    def _score(self, grounder: Grounder, asked: _Stored) -> float | None:
-        """How well the answer is supported, 0 to 1; `None` where its sources have no text."""
-        sources = asked.sources()
-        if not sources:
-            return None
-        work = partial(grounder.ground, asked.text, sources, asked.question)
+    def _score(self, grounder: Grounder, asked: _Stored) -> float:
+        work = partial(grounder.ground, asked.text, asked.sources, asked.question)
         return share("score", self._apart.run(asked.scope.tenant, work).score)
 
     def _note(self, asked: _Stored, score: float, by: str) -> None:

@@ -357,13 +357,9 @@ class Frame:
             yield from tuple(frame.moments)
             frame = None if frame.alone else frame.parent
 
-    def read_texts(self) -> Iterator[Read]:
-        """The documents among what is visible that may have a text."""
-        return (read for read in self.visible() if read.kind == "source" and read.said)
-
     def source_texts(self) -> Iterator[str]:
         """The texts of the documents among what is visible."""
-        return (read.text for read in self.read_texts())
+        return (read.text for read in self.visible() if read.kind == "source")
 
     def trace(self, ledger: int, prompt: Iterable[str], own: str, said: str = "") -> Traced:
         """The lineage of a value stored now in one ledger.
