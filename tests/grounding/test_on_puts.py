@@ -77,7 +77,8 @@ def gate():
 def read(sources=SOURCES):
     """Read documents where the code runs now."""
     pairs = [
-        (Source(document=f"d{n}", chunk=f"c{n}", content=""), t) for n, t in enumerate(sources)
+        (Source(document="d", chunk=f"{n} {text}", content=""), text)
+        for n, text in enumerate(sources)
     ]
     frames.current().read_sources(pairs, frames.marks())
 
