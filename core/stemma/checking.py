@@ -52,6 +52,8 @@ class Checking:
     Args:
         parts: What the cache works with.
         grounder: Who is asked; `None`: nobody.
+
+    `dropped` counts what was not checked because too much waited.
     """
 
     def __init__(self, parts: Parts, grounder: Grounder | None) -> None:

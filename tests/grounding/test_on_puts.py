@@ -249,6 +249,17 @@ def test_the_least_counts_and_what_is_said_twice_counts_once(opened):
     assert len(grounder.asked) == 3
 
 
+@pytest.mark.parametrize(("score", "refused"), [(0.45, 1), (0.1, 4), (0.5, 0)])
+def test_the_same_answer_computed_again_is_an_audit_that_agrees(opened, score, refused):
+    cache = opened(Counting(score))
+    for _ in range(refused + 1):
+        with cache.trace():
+            assert not cache.answers.get_or_compute(QUESTION, answer()).outcome.hit
+        checked(cache)
+    with cache.trace():
+        assert cache.answers.get_or_compute(QUESTION, answer()).outcome.hit
+
+
 def test_what_somebody_found_supported_stays_so(opened, gate):
     cache = opened(gate)
     with cache.trace():
