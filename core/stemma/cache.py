@@ -76,6 +76,7 @@ class Cache(Around):
             confidence=options.confidence,
             grey=options.grey,
             budget=options.budget,
+            grounder=options.grounder,
         )
         try:
             parts.saw(store.sequence())
@@ -299,6 +300,7 @@ class Cache(Around):
 
 def _close(parts: Parts) -> None:
     parts.hearing.close()
+    parts.checking.close()
     parts.journal.close()
     end = getattr(parts.index, "close", None)
     if end is not None:

@@ -29,6 +29,10 @@ def found(
     `agreed`) lifts the quarantine of a suspect. What a tenant says of a pool's entry changes it
     for all only where it suffices with what others said; until then it holds for that tenant.
 
+    `grounded` leaves an entry as sure as its sources make it, and never surer than it was stored:
+    the least of the two, so that who says it twice, or after another, takes nothing more. Of what
+    somebody found to be supported it says nothing: who did knew more than a check of texts.
+
     Args:
         entry: The entry as it is stored.
         judgement: What is said of it.
@@ -51,7 +55,7 @@ def found(
         case "supported" | "hallucinated" | "unknown":
             return _reported(entry, judgement, said)
         case "grounded":
-            return _weighed(entry, said)
+            return _weighed(_grounded(entry, judgement.confidence), said)
         case "same" | "promoted":
             return entry
 
@@ -144,6 +148,12 @@ def remembered(entry: Entry, said: Sequence[Judgement]) -> Entry:
 def _agreed(entry: Entry, at: float, *, doubted: bool) -> Entry:
     judged = replace(entry.judged, agreed=entry.judged.agreed + 1, doubted=doubted)
     return replace(_seen_right(entry, at), judged=judged)
+
+
+def _grounded(entry: Entry, score: float) -> Entry:
+    if entry.verdict == "supported" or score >= entry.confidence:
+        return entry
+    return replace(entry, confidence=score)
 
 
 def _barred(entry: Entry, judgement: Judgement) -> Entry:

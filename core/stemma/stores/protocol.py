@@ -208,7 +208,7 @@ class Judgement:
             hit that it would have been. `same`: it says the same as the value of another entry.
             `grounded`: how far its sources support it. `promoted`: it was copied into a pool.
         by: Who said so.
-        confidence: How sure they are, 0 to 1; of `grounded`, the score.
+        confidence: How sure they are, 0 to 1; of `grounded`, how likely its sources support it.
         at: When, seconds since 1970-01-01 UTC.
         question: The digest of the question it is about, which is the id that an entry of its own
             has or would have; of `same`, the other entry's id, of `promoted` that of the original.

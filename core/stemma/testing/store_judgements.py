@@ -268,6 +268,37 @@ class JudgementPromises:
         put_one(store, entry(confidence=0.5))
         assert (_read(store).confidence, _read(store).verdict) == (0.75, "supported")
 
+    def test_grounding_makes_an_entry_less_sure_and_never_surer(self, store: Store) -> None:
+        """The least of what was said counts, in any order, and what is said twice counts once."""
+        for at, order in enumerate(itertools.permutations((0.25, 0.5, 0.5, 0.875))):
+            put_one(store, entry(f"entry {at}", confidence=0.75))
+            for score in order:
+                store.judge(_said("grounded", f"entry {at}", confidence=score))
+            assert _read(store, f"entry {at}").confidence == 0.25
+            said = store.judgements(entry=f"entry {at}")
+            assert [one.confidence for one in said] == [*reversed(order)]
+
+    def test_grounding_moves_no_epoch_and_quarantines_nothing(self, store: Store) -> None:
+        """What was built on the entry stands."""
+        parent = put_one(store, entry())
+        put_one(store, entry("child"), parents=[parent])
+        before = store.get([]).epoch
+        judged = store.judge(_said("grounded", confidence=0.0))
+        assert judged == _read(store)
+        assert (judged.verdict, judged.confidence) == ("unknown", 0.0)
+        assert store.get([]).epoch == before
+
+    def test_grounding_takes_nothing_from_what_was_found_supported(self, store: Store) -> None:
+        """And what is found supported after it is as sure as who found it."""
+        put_one(store, entry())
+        store.judge(_said("supported"))
+        store.judge(_said("grounded", confidence=0.25))
+        assert _read(store).confidence == 1.0
+        put_one(store, entry("b"))
+        store.judge(_said("grounded", "b", confidence=0.25))
+        store.judge(_said("supported", "b", confidence=0.875))
+        assert _read(store, "b").confidence == 0.875
+
     def test_hostile_texts_are_barred_as_they_are(self, store: Store) -> None:
         """And no other question is."""
         put_one(store, entry())
