@@ -10,6 +10,7 @@ BORROWED = {
         "stemma/lineage/tree.py",
         "stemma/propagation/cut.py",
         "stemma/propagation/edges.py",
+        "stemma/propagation/graph.py",
     },
     "onnxruntime": {"stemma/embedders/local.py"},
     "psycopg": {
@@ -86,10 +87,13 @@ def test_the_library_never_needs_its_own_tests(core):
 
 def test_values_know_nothing_of_stores_nodes_or_the_engine(core):
     """The ground floor, and the pure decisions, do no I/O and import nothing that does."""
+    reading = {"propagation/audits", "propagation/graph"}
     ground = {"scope", "request", "keys", "entry", "codec", "clock", "errors", "events"}
     above = ("stemma.stores", "stemma.nodes", "stemma.engine", "stemma.cache", "stemma.indexes")
     for file, module, _ in core.imports():
         name = file.removeprefix("stemma/").removesuffix(".py")
+        if name in reading:
+            continue  # what the pure parts beside them are told, they fetch from a store
         if name in ground or name.startswith(("policies/", "propagation/")):
             assert not module.startswith(above), f"{file} imports {module}"
 

@@ -44,6 +44,7 @@ def found(entry: Entry, judgement: Judgement, other: Entry | None = None) -> Ent
             return replace(right, verdict="supported", confidence=sure)
         case "hallucinated" | "unknown":
             return replace(entry, verdict=judgement.verdict)
+    return entry
 
 
 def doubted(entry: Entry) -> Entry:
