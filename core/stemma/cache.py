@@ -36,8 +36,8 @@ from stemma.options import (
 )
 from stemma.outcome import Hit, Recall
 from stemma.parts import Parts
-from stemma.propagation.graph import HALF_LIFE, Propagation, graph_of
 from stemma.reporting import Reported, report
+from stemma.spreading import Spreading
 from stemma.stats import Stats, summed
 from stemma.stores.protocol import Judgement
 from stemma.taking_back import take_back
@@ -48,7 +48,7 @@ _numbers = itertools.count(1)
 _live: weakref.WeakValueDictionary[str, Cache] = weakref.WeakValueDictionary()
 
 
-class Cache(Around):
+class Cache(Around, Spreading):
     """All node caches over one store. Made by `stemma.open`; a context manager.
 
     Args:
@@ -226,41 +226,6 @@ class Cache(Around):
         if tree is None:
             raise UsageError(f"there is no entry {entry!r}")
         return tree
-
-    def propagation(
-        self,
-        *,
-        entries: bool = False,
-        sources: bool = True,
-        tools: bool = True,
-        half_life: float | None = HALF_LIFE,
-        now: float | None = None,
-    ) -> Propagation:
-        """How answers travelled between tenants: who was served, or built on, whose.
-
-        Of the servings the newest million are known (`stemma.stores.rules.SERVINGS`).
-
-        Args:
-            entries: Whether entries are nodes as well: those that another tenant built on, and
-                those that were promoted (`stemma.propagation.graph.MOST` of each, the newest).
-            sources: Whether documents are, on which entries of several tenants were built.
-            tools: Whether what tools read is, likewise.
-            half_life: Seconds after which what happened counts half in `recent`, and an audit
-                does; `None`: never.
-            now: As of when, seconds since 1970-01-01 UTC; by default, now.
-
-        Raises:
-            UsageError: A number is out of its range.
-            StoreError: The store could not be read.
-        """
-        return graph_of(
-            self.engine.parts,
-            entries=entries,
-            sources=sources,
-            tools=tools,
-            half_life=half_life,
-            now=now,
-        )
 
     def stats(self) -> Stats:
         """What the cache has done so far, by tenant and node, over all processes."""

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, Protocol
 
 __all__ = ["Event", "Kind", "Listener", "Listeners"]
 
-Kind = Literal["lookup", "put", "recall", "verdict", "judgement", "fault", "warning"]
+Kind = Literal["lookup", "put", "recall", "quarantine", "verdict", "judgement", "fault", "warning"]
 
 _log = logging.getLogger("stemma")
 

@@ -9,10 +9,14 @@ from typing import Any, Literal, get_args
 from stemma.errors import TenantRequired, UsageError
 from stemma.keys import digest
 
-__all__ = ["NODES", "Labels", "Node", "Scope"]
+__all__ = ["NODES", "PURE", "Labels", "Node", "Scope"]
 
 Node = Literal["embedding", "retrieval", "rerank", "call", "answer", "hop"]
 NODES: tuple[Node, ...] = get_args(Node)
+
+PURE: frozenset[Node] = frozenset({"embedding", "rerank"})
+"""Nodes whose values follow from what they were asked alone: no age makes them less sure, and no
+answer's being right or wrong hangs on them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -5,12 +5,9 @@ from __future__ import annotations
 from stemma.entry import QUARANTINED, Entry
 from stemma.policies.confidence import ConfidencePolicy
 from stemma.policies.life import over
-from stemma.scope import Scope
+from stemma.scope import PURE, Scope
 
 __all__ = ["refusal"]
-
-_PURE = frozenset({"embedding", "rerank"})
-"""Nodes whose values follow from what they were asked alone: no age makes them less sure."""
 
 
 def refusal(
@@ -34,7 +31,7 @@ def refusal(
         return "reported"
     if over(entry.made, entry.expires, now):
         return "expired"
-    if entry.node not in _PURE and confidence.refuses(
+    if entry.node not in PURE and confidence.refuses(
         entry.confidence,
         age=now - entry.verified,
         agreed=judged.agreed,

@@ -1,4 +1,5 @@
 """How a wrong answer spreads over what was built on it.
 
-Pure, no I/O, no store, no clock, but for what fetches the facts from a store: `audits`, `graph`.
+What reckons is pure: no I/O, no store, no clock. `audits`, `descent`, `timeline`, `outbreak` and
+`graph` fetch the facts from a store.
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,7 +13,11 @@ from stemma.entry import Entry
 from stemma.parts import Parts
 from stemma.policies.changes import check_number
 from stemma.propagation.attenuation import CERTAIN, Attenuation, Passing
-from stemma.propagation.audits import audits
+from stemma.propagation.attributes import Fading, edge_of, join
+from stemma.propagation.audits import JUDGED, audits
+from stemma.propagation.descent import Descent, Seeds, descent, named, stored
+from stemma.propagation.outbreak import Outbreak, outbreak_of
+from stemma.scope import PURE
 from stemma.stats import summed
 from stemma.stores.protocol import Store
 from stemma.stores.sharing import Flow
@@ -21,19 +25,13 @@ from stemma.stores.sharing import Flow
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = ["HALF_LIFE", "MOST", "PURE", "Propagation", "described", "graph_of", "stored"]
+__all__ = ["HALF_LIFE", "MOST", "Propagation", "graph_of"]
 
 HALF_LIFE = 7 * 86_400.0
 """Seconds after which what was served counts half, by default."""
 
 MOST = 2_000
-"""Edges between entries that are shown at most, of each kind the newest."""
-
-PURE = frozenset({"embedding", "rerank"})
-"""Nodes whose values are functions of contents alone: no answers, and nobody's parents."""
-
-_TOGETHER = 2_000
-"""Entries that are read at once."""
+"""Edges between entries that are shown at most, of each kind; of those that cross, the newest."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -46,13 +44,54 @@ class Propagation:
             `label`; tenants `answers` and `entries`, entries what is known of them. Edges have
             `kind`, `uses`, `served`, `built`, `strength`, `recent`, `attenuation`, `deviation`,
             `first`, `last` and `pools`.
-        now: As of when, seconds since 1970-01-01 UTC.
-        half_life: Seconds after which what happened counts half; `None`: it never does.
+        fading: As of when it is, and how the past counts less.
+        entries: Whether it shows entries.
+        passing: How likely errors pass, by what audits told.
+        store: What it was read from.
     """
 
     graph: nx.DiGraph[Any] = field(repr=False)
-    now: float
-    half_life: float | None = None
+    fading: Fading
+    entries: bool
+    passing: Passing = field(repr=False)
+    store: Store = field(repr=False)
+
+    def spread(
+        self,
+        *seeds: Seeds,
+        source: str | None = None,
+        tenant: str | None = None,
+        worlds: int = 1024,
+    ) -> Outbreak:
+        """How far errors have spread from some entries, read from the store anew.
+
+        Args:
+            *seeds: Entries' ids, taken for wrong; or mappings from ids to how likely each is
+                wrong, above 0 to 1. They may have gone.
+            source: All entries that were built on this document, or chunk, are wrong.
+            tenant: All that this tenant made are.
+            worlds: How many are sampled, where the reckoning is not exact.
+
+        Raises:
+            UsageError: Nothing is named, an entry of which nothing was ever known, or a number is
+                out of its range.
+            StoreError: The store could not be read.
+        """
+        suspected = named(self.store, seeds, source=source, tenant=tenant)
+        below = descent(self.store, suspected, self.passing)
+        graph = self.graph.copy()
+        if self.entries:
+            self._show(graph, below)
+        return outbreak_of(self.store, below, graph=graph, worlds=worlds)
+
+    def _show(self, graph: nx.DiGraph[Any], below: Descent) -> None:
+        """Add what was built on some entries to a graph that shows entries."""
+        for pair in below.pairs[:MOST]:
+            parent, child = map(below.entries.get, pair)
+            if parent is not None and child is not None:
+                known = self.passing.between(parent.tenant, child.tenant)
+                copied = pair in below.copies
+                join(graph, parent, child, None if copied else known, self.fading)
 
 
 class _Built(NamedTuple):
@@ -84,7 +123,7 @@ class _Way:
     def attributes(self, known: Attenuation, answers: int) -> dict[str, Any]:
         """Those of an edge whose consumer had so many answers in all."""
         uses = self.served + self.built
-        return _attributes(
+        return edge_of(
             "served" if self.served else "built",
             uses=uses,
             served=self.served,
@@ -118,31 +157,23 @@ def graph_of(
     check_number("now", at, low=-math.inf)
     check_number("half_life", half_life, low=0.0, open_low=True)
     parts.journal.flush()
-    return _Drawing(parts.store, at, half_life).drawn(entries=entries, sources=sources, tools=tools)
-
-
-def stored(store: Store, ids: Iterable[str]) -> dict[str, Entry]:
-    """Those of some entries that are stored, without the pure ones, read in batches."""
-    found: dict[str, Entry] = {}
-    wanted = list(dict.fromkeys(ids))
-    for start in range(0, len(wanted), _TOGETHER):
-        some = store.get(wanted[start : start + _TOGETHER]).entries
-        found |= {key: one for key, one in some.items() if one.node not in PURE}
-    return found
+    return _Drawing(parts.store, Fading(at, half_life)).drawn(
+        entries=entries, sources=sources, tools=tools
+    )
 
 
 class _Drawing:
     """Draws the graph of one store."""
 
-    def __init__(self, store: Store, now: float, half_life: float | None) -> None:
+    def __init__(self, store: Store, fading: Fading) -> None:
         import networkx as nx  # noqa: PLC0415 - it takes longer to import than all of Stemma
 
-        self._store, self._now, self._half_life = store, now, half_life
-        self._passing = Passing(audits(store), now=now, half_life=half_life)
+        self._store, self._fading = store, fading
+        self._passing = Passing(audits(store), **fading._asdict())
         self._graph: nx.DiGraph[Any] = nx.DiGraph()
 
     def drawn(self, *, entries: bool, sources: bool, tools: bool) -> Propagation:
-        flows = self._store.flows(now=self._now, half_life=self._half_life)
+        flows = self._store.flows(**self._fading._asdict())
         served = [one for one in flows if one.consumer and one.node not in PURE]
         built = self._built()
         self._tenants(served)
@@ -151,7 +182,13 @@ class _Drawing:
             self._shared(sources=sources, tools=tools)
         if entries:
             self._entries(built)
-        return Propagation(graph=self._graph, now=self._now, half_life=self._half_life)
+        return Propagation(
+            graph=self._graph,
+            fading=self._fading,
+            entries=entries,
+            passing=self._passing,
+            store=self._store,
+        )
 
     def _tenants(self, served: Sequence[Flow]) -> None:
         answers: Counter[str] = Counter()
@@ -174,7 +211,8 @@ class _Drawing:
         return [
             _Built(found[parent], found[child])
             for parent, child in pairs
-            if parent in found and child in found
+            if {parent, child} <= found.keys()
+            and not {found[parent].node, found[child].node} & PURE
         ]
 
     def _ways(self, served: Sequence[Flow], built: Sequence[_Built]) -> None:
@@ -191,7 +229,7 @@ class _Drawing:
             weight = 0.0 if once in counted else max(parent.confidence, 0.0)
             way.built += once not in counted
             counted.add(once)
-            recent = weight * self._decay(child.made)
+            recent = weight * self._fading.left(child.made)
             way.add(weight, recent, child.made, child.made, parent.pool or "")
         for (producer, consumer), way in sorted(ways.items()):
             for name in (producer, consumer):
@@ -200,10 +238,6 @@ class _Drawing:
             known = self._passing.between(producer, consumer)
             answers = self._graph.nodes[consumer]["answers"]
             self._graph.add_edge(producer, consumer, **way.attributes(known, answers))
-
-    def _decay(self, at: float) -> float:
-        age = max(self._now - at, 0.0)
-        return 1.0 if self._half_life is None else 0.5 ** (age / self._half_life)
 
     # ------------------------------------------------------------ sources and tools
 
@@ -226,7 +260,7 @@ class _Drawing:
                 self._graph.add_node(node, kind=node[0], label=node[-1])
                 whole = max(self._graph.nodes[tenant]["entries"], uses)
                 self._graph.add_edge(
-                    node, tenant, **_attributes(node[0], uses=uses, strength=uses / whole)
+                    node, tenant, **edge_of(node[0], uses=uses, strength=uses / whole)
                 )
 
     # ------------------------------------------------------------ entries
@@ -235,12 +269,12 @@ class _Drawing:
         """The entries that cross, with what was promoted, and to whom that was served."""
         for parent, child in built[:MOST]:
             known = self._passing.between(parent.tenant, child.tenant)
-            self._join(parent, child, "built", known.mean, known.deviation)
+            join(self._graph, parent, child, known, self._fading)
         copies = self._copies()
         for original, copy in copies:
-            self._join(original, copy, "promoted", CERTAIN, 0.0)
+            join(self._graph, original, copy, None, self._fading)
         ids = sorted({copy.id for _, copy in copies})
-        for flow in self._store.flows(now=self._now, half_life=self._half_life, entries=ids):
+        for flow in self._store.flows(**self._fading._asdict(), entries=ids):
             if flow.consumer in self._graph and flow.consumer != flow.producer:
                 answers = self._graph.nodes[flow.consumer]["answers"]
                 way = _Way(served=flow.uses)
@@ -251,62 +285,10 @@ class _Drawing:
 
     def _copies(self) -> list[_Built]:
         """What was promoted, original and copy, of what is stored of both."""
-        said = self._store.judgements(limit=MOST * 5)
+        said = self._store.judgements(limit=JUDGED)
         pairs = dict.fromkeys(
             (one.question, one.entry) for one in said if one.verdict == "promoted"
         )
         chosen = list(pairs)[:MOST]
         found = stored(self._store, chain.from_iterable(chosen))
         return [_Built(found[a], found[b]) for a, b in chosen if a in found and b in found]
-
-    def _join(self, parent: Entry, child: Entry, kind: str, mean: float, deviation: float) -> None:
-        for one in (parent, child):
-            self._graph.add_node(("entry", one.id), **described(one))
-        edge = _attributes(
-            kind,
-            uses=1,
-            built=1,
-            recent=max(parent.confidence, 0.0) * self._decay(child.made),
-            attenuation=mean,
-            deviation=deviation,
-            first=child.made,
-            last=child.made,
-            pools=tuple(sorted({one.pool for one in (parent, child) if one.pool})),
-        )
-        self._graph.add_edge(("entry", parent.id), ("entry", child.id), **edge)
-
-
-def described(entry: Entry, probability: float | None = None) -> dict[str, Any]:
-    """An entry's attributes as a node; `probability` of its being wrong, where that is reckoned."""
-    place = entry.tenant if entry.pool is None else f"pool {entry.pool}"
-    return {
-        "kind": "entry",
-        "label": f"{entry.node} {entry.id[:12]} of {place}",
-        "tenant": entry.tenant,
-        "pool": entry.pool,
-        "node": entry.node,
-        "hop": entry.hop,
-        "verdict": entry.verdict,
-        "held": bool(entry.held),
-        "probability": probability,
-        "made": entry.made,
-    }
-
-
-def _attributes(kind: str, *, uses: int, **rest: Any) -> dict[str, Any]:
-    """An edge's attributes: all kinds of edges have the same."""
-    unknown = Attenuation()
-    return {
-        "kind": kind,
-        "uses": uses,
-        "served": 0,
-        "built": 0,
-        "strength": 0.0,
-        "recent": 0.0,
-        "attenuation": unknown.mean,
-        "deviation": unknown.deviation,
-        "first": None,
-        "last": None,
-        "pools": (),
-        **rest,
-    }

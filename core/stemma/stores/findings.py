@@ -34,9 +34,7 @@ def found(entry: Entry, judgement: Judgement, other: Entry | None = None) -> Ent
             return _agreed(entry, judgement.at, doubted=False)
         case "disagreed":
             return replace(entry, judged=replace(judged, disagreed=judged.disagreed + 1))
-        case "same":
-            if other is None or entry.answer == other.answer:
-                return entry
+        case "same" if other is not None and entry.answer != other.answer:
             return replace(entry, judged=replace(judged, answer=other.answer))
         case "supported":
             sure = max(entry.confidence, judgement.confidence)
