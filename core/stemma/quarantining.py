@@ -62,7 +62,7 @@ def quarantine(
         if dry_run:
             rehearsal = plan(seeds=suspected, entries=(), dry_run=True)
             return replace(rehearsal, entries=_suspected(store, rehearsal))
-        return _held(store, plan(id=secrets.token_hex(8), seeds=suspected, entries=()))
+        return _held(store, plan(seeds=suspected, entries=()))
 
     receipt = yield from _asked(parts, work)
     if not dry_run:
@@ -103,15 +103,24 @@ def quarantines(parts: Parts) -> Steps[tuple[Quarantine, ...]]:
     return (yield from _asked(parts, lambda store: store.quarantines()))
 
 
-def _held(store: Store, receipt: Quarantine) -> Quarantine:
-    """Hold what is suspected, and what was built on it while that was found out."""
+def _held(store: Store, plan: Quarantine) -> Quarantine:
+    """Hold what is suspected, and what was built on it while that was found out.
+
+    Where somebody wrote between, a second quarantine takes the first one's place.
+    """
+    receipt = plan
     for _ in range(ROUNDS):
         before = store.sequence()
-        entries = _suspected(store, receipt)
-        if receipt.sequence and {one.entry for one in entries} == set(_ids(receipt)):
+        entries = _suspected(store, plan)
+        if receipt.id and {one.entry for one in entries} == {one.entry for one in receipt.entries}:
             break
-        receipt = store.hold(replace(receipt, entries=entries))
-        if receipt.sequence == before + 1:
+        former, receipt = (
+            receipt,
+            store.hold(replace(plan, id=secrets.token_hex(8), entries=entries)),
+        )
+        if former.id:
+            store.release(former.id, now=plan.at)
+        elif receipt.sequence == before + 1:
             break  # nobody wrote between
     return receipt
 
@@ -136,10 +145,6 @@ def _suspected(store: Store, receipt: Quarantine) -> tuple[Held, ...]:
         )
         for entry in (below.entries[one] for one in chosen if one in below.entries)
     )
-
-
-def _ids(receipt: Quarantine) -> list[str]:
-    return [one.entry for one in receipt.entries]
 
 
 def _asked(parts: Parts, work: Callable[[Store], T]) -> Steps[T]:

@@ -184,7 +184,7 @@ def pollution(copies: Mapping[Any, int], *, stale: Mapping[Any, int] | None = No
         bits=math.fsum(-part * math.log2(part) for part in shares),
         most=math.log2(len(shares)) if shares else 0.0,
         stale=sum(staled.values()) / total if total else 0.0,
-        partitions=dict(copies),
+        partitions={partition: many for partition, many in copies.items() if many},
     )
 
 
