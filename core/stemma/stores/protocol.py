@@ -29,6 +29,7 @@ import numpy as np
 from stemma.entry import Entry, Lineage, Source, Vector, Verdict
 from stemma.outcome import Recall, Stored
 from stemma.selector import Selector
+from stemma.stores.sharing import Sharing
 
 __all__ = [
     "Ancestor",
@@ -275,7 +276,7 @@ class RecallsMany(Protocol):
 
 
 @runtime_checkable
-class Store(Protocol):
+class Store(Sharing, Protocol):
     """See the module's text for what holds for all methods."""
 
     url: str

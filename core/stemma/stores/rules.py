@@ -170,6 +170,7 @@ def _replace(
         pages.lift(entry.id)
     former = pages.entry(entry.id) if value == entry.value else None
     judged = computed_again(entry, former, pages.barred(entry.id), audit=audit)
+    judged = replace(judged, held="" if former is None else former.held)
     stands = (
         former is not None
         and _not_before(proven, former.proven_until)
@@ -204,6 +205,7 @@ def judge(judgement: Judgement, near: Sequence[str], pages: Pages) -> Entry | No
         return None
     if entry.held and judgement.verdict == "supported" and judged.verdict not in QUARANTINED:
         pages.lift(entry.id)
+        judged = replace(judged, held="")
         pages.state.epoch = pages.state.sequence
     if judged.judged.barred != entry.judged.barred:
         for neighbour in filter(None, map(pages.entry, near)):

@@ -23,7 +23,7 @@ from stemma.stores.wrappers.forwarding import Forwarding
 
 __all__ = ["TwoLevel"]
 
-CLEARING = frozenset({"recall", "remove", "judge", "check"})
+CLEARING = frozenset({"recall", "remove", "judge", "check", "hold", "release"})
 
 OVERHEAD = 1024
 """Bytes counted for an entry beside its payload and focus."""
