@@ -36,10 +36,21 @@ BORROWED = {
     },
     "pydantic": {"stemma/describing.py"},
     "matplotlib": {"stemma/replays/figure.py"},
-    "rich": {"stemma/cli/calibrate.py", "stemma/cli/main.py"},
+    "rich": {
+        "stemma/cli/calibrate.py",
+        "stemma/cli/main.py",
+        "stemma/cli/printing.py",
+        "stemma/cli/quarantine.py",
+    },
     "tiktoken": {"stemma/tokens.py"},
     "tokenizers": {"stemma/embedders/local.py"},
-    "typer": {"stemma/cli/calibrate.py", "stemma/cli/main.py"},
+    "typer": {
+        "stemma/cli/calibrate.py",
+        "stemma/cli/database.py",
+        "stemma/cli/main.py",
+        "stemma/cli/printing.py",
+        "stemma/cli/quarantine.py",
+    },
     "usearch": {"stemma/indexes/hnsw.py"},
 }
 """Every package of others that the core imports, and where."""

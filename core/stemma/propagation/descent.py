@@ -42,6 +42,11 @@ class Descent:
     edges: Edges
     copies: frozenset[tuple[str, str]]
 
+    @property
+    def ids(self) -> list[str]:
+        """The seeds, and all that was built on them, whether it is still stored or not."""
+        return list(dict.fromkeys(chain(self.seeds, chain.from_iterable(self.pairs))))
+
 
 def stored(store: Store, ids: Iterable[str]) -> dict[str, Entry]:
     """Those of some entries that are stored, read in batches."""

@@ -116,7 +116,7 @@ def outbreak_of(
         worlds: How many are sampled.
     """
     likely = spread(below.edges, below.seeds, worlds=worlds)
-    servings = store.flows(now=0.0, entries=list(below.edges.names))
+    servings = store.flows(now=0.0, entries=below.ids)
     told = _exposures(likely, below, servings, graph)
     homes = _homes(store, below)
     _mark(graph, likely, told)

@@ -46,7 +46,7 @@ def timeline(store: Store, below: Descent, servings: Sequence[Flow]) -> list[Mom
         below: The entries.
         servings: To whom they were served.
     """
-    moments = [*_made(below), *_served(servings), *_told(store, set(below.edges.names))]
+    moments = [*_made(below), *_served(servings), *_told(store, set(below.ids))]
     return sorted(moments, key=lambda one: one.at)
 
 
@@ -69,7 +69,7 @@ def _served(servings: Iterable[Flow]) -> Iterator[Moment]:
         yield Moment(flow.first, "served", flow.consumer, f"{flow.entry}{place}, {times}")
 
 
-def _told(store: Store, affected: set[object]) -> Iterator[Moment]:
+def _told(store: Store, affected: set[str]) -> Iterator[Moment]:
     for said in store.judgements(limit=JUDGED):
         if said.entry in affected and said.verdict in _REPORTS:
             words = f"{said.entry} {said.verdict} by {said.by}"
