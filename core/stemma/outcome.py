@@ -202,12 +202,14 @@ class Recall:
         dry_run: Whether this is only a rehearsal.
         entries: What goes: the entries named, and everything built from them.
         sequence: The store's sequence number of the recall.
+        at: When, seconds since 1970-01-01 UTC; 0 of a rehearsal.
     """
 
     selector: Mapping[str, str]
     dry_run: bool
     entries: tuple[Recalled, ...]
     sequence: int
+    at: float = 0.0
 
     def __len__(self) -> int:
         return len(self.entries)

@@ -74,6 +74,9 @@ def _told(store: Store, affected: set[str]) -> Iterator[Moment]:
         if said.entry in affected and said.verdict in _REPORTS:
             words = f"{said.entry} {said.verdict} by {said.by}"
             yield Moment(said.at, "reported", said.tenant, words)
+    for recall in store.recalls():
+        if not affected.isdisjoint(one.entry for one in recall.entries):
+            yield Moment(recall.at, "recalled", "", str(recall))
     for receipt in store.quarantines():
         if affected.isdisjoint(one.entry for one in receipt.entries):
             continue
