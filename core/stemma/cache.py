@@ -40,6 +40,7 @@ from stemma.parts import Parts
 from stemma.pools import Pools
 from stemma.reporters import Ledger, Reported
 from stemma.reporting import Report, report
+from stemma.spreading import Spreading
 from stemma.stats import Stats, summed
 from stemma.taking_back import take_back
 from stemma.verdicts import Verdicts, verdicts
@@ -50,7 +51,7 @@ _numbers = itertools.count(1)
 _live: weakref.WeakValueDictionary[str, Cache] = weakref.WeakValueDictionary()
 
 
-class Cache(Around):
+class Cache(Around, Spreading):
     """All node caches over one store. Made by `stemma.open`; a context manager.
 
     Args:

@@ -35,6 +35,7 @@ __all__ = ["app", "main"]
 
 from stemma.cli.calibrate import calibrate
 from stemma.cli.promote import promote
+from stemma.cli.quarantine import quarantine, release
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -239,6 +240,8 @@ def check(db: Database = DEFAULT, as_json: AsJson = False) -> None:
 
 app.command()(calibrate)
 app.command()(promote)
+app.command()(quarantine)
+app.command()(release)
 
 
 def _load_more(asked: Sequence[str]) -> None:
