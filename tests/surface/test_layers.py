@@ -6,6 +6,7 @@ import sys
 BORROWED = {
     "numpy": None,  # anywhere
     "networkx": {
+        "stemma/cli/graph.py",
         "stemma/lineage/figure.py",
         "stemma/lineage/tree.py",
         "stemma/propagation/cut.py",
@@ -42,6 +43,7 @@ BORROWED = {
     "matplotlib": {
         "stemma/plotting.py",
         "stemma/propagation/drawing.py",
+        "stemma/propagation/timeline.py",
         "stemma/replays/figure.py",
     },
     "rich": {"stemma/cli/calibrate.py", "stemma/cli/main.py", "stemma/cli/printing.py"},
