@@ -14,12 +14,16 @@ def see_to(*paths: Path) -> None:
     """Before long work: that its results can be written.
 
     Raises:
-        UsageError: A file would lie in no folder, or is one itself.
+        UsageError: A file would lie in no folder, is one itself, or cannot be called so.
     """
     for path in paths:
-        if not path.parent.is_dir():
+        try:
+            folder, taken = path.parent.is_dir(), path.is_dir()
+        except OSError as error:  # a name too long
+            raise UsageError(f"cannot write {path}: {error.strerror}") from error
+        if not folder:
             raise UsageError(f"cannot write {path}: there is no folder {path.parent}")
-        if path.is_dir():
+        if taken:
             raise UsageError(f"cannot write {path}: it is a folder")
 
 
