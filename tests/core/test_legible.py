@@ -29,6 +29,8 @@ def test_different_keys_stay_different(one, other):
 
 
 @given(TEXTS)
+@example(" a   b ")
+@example("\u3164")
 def test_what_comes_of_it_prints_and_can_be_encoded(text):
     shown = legible(text)
     assert shown.isprintable()

@@ -1,6 +1,7 @@
 """The graph as a figure, as SVG and as text: all of it is there, nothing collides, it fits."""
 
 import io
+import math
 import sys
 import xml.etree.ElementTree as ET
 from itertools import combinations
@@ -17,6 +18,7 @@ from stemma.propagation.appearance import EXPOSED, UNKNOWN, greatest, shade, wid
 from stemma.propagation.drawing import figure
 from stemma.propagation.layout import laid_out
 from stemma.propagation.picture import svg
+from stemma.propagation.spots import FONT
 from stemma.propagation.table import text
 from stemma.propagation.timeline import LANES, timeline
 
@@ -64,7 +66,7 @@ def test_everything_is_drawn_and_no_label_lies_on_another(seen, shape):
     labels = drawn.axes[0].texts
     assert sorted(written(drawn)) == sorted(said["label"] for _, said in graph.nodes(data=True))
     boxes = [label.get_window_extent() for label in labels]
-    inside = drawn.bbox
+    inside = drawn.axes[0].get_window_extent()
     if shape != (30, 0):  # turned labels: their boxes overlap, they do not
         assert not [pair for pair in combinations(boxes, 2) if pair[0].overlaps(pair[1])]
     assert all(inside.x0 <= box.x0 and box.x1 <= inside.x1 for box in boxes)
@@ -72,9 +74,14 @@ def test_everything_is_drawn_and_no_label_lies_on_another(seen, shape):
 
 
 def test_the_labels_of_many_on_a_circle_are_turned_apart(seen):
-    spots = laid_out(seen(40, 0)).spots.values()
+    spots = laid_out(seen(60, 0)).spots.values()
     turns = sorted(round(spot.turn % 180, 3) for spot in spots)
-    assert len(set(turns)) == 20  # both ends of each diameter are turned alike
+    assert len(set(turns)) == 30  # both ends of each diameter are turned alike
+    pairs = list(combinations(spots, 2))
+    apart = [math.dist((a.x, a.y), (b.x, b.y)) - a.wide - b.wide for a, b in pairs]
+    assert min(apart) > 0
+    anchored = [math.dist(a.anchor, b.anchor) for a, b in pairs]
+    assert min(anchored) > 1.2 * FONT / 72  # the height of a line
     assert all(-90 <= (spot.turn + 90) % 360 - 90 <= 90 for spot in spots)  # none is upside down
 
 

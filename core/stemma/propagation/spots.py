@@ -17,6 +17,8 @@ FONT = 8.0
 
 _LETTER = 0.62 * FONT / 72
 """How wide a letter of a label is at most, on average."""
+_HALF = FONT / 144
+"""Half of the height of a label."""
 _LETTERS = 24
 _GAP = 0.06
 """Between a node and its label."""
@@ -85,18 +87,14 @@ def spot(
         turned: Whether the label points there, and is not upright.
     """
     text = short(label(node, said), _LETTERS)
-    kind = said.get("kind")
+    if said.get("kind") == "pool":
+        return _box(text, at, min(0.17, 1.2 * largest))
     x, y = at
-    if kind == "pool":
-        wide, tall = _wide(text) / 2 + 0.12, min(0.17, 1.2 * largest)
-        return Spot(
-            x=x, y=y, wide=wide, tall=tall, shape="box", label=text, anchor=at, align="center"
-        )
     half, shape = _size(said, largest, most)
     sine, cosine = math.sin(towards), math.cos(towards)
     out = half + _GAP
     upright = abs(cosine) < 0.3 and not turned  # noqa: PLR2004 - above or below
-    lift = math.copysign(FONT / 144, sine) if upright else 0.0
+    lift = math.copysign(_HALF, sine) if upright else 0.0
     degrees = -math.degrees(towards) if turned else 0.0
     return Spot(
         x=x,
@@ -114,7 +112,7 @@ def spot(
 def corners(spot: Spot) -> list[Point]:
     """Corners of what a node and its label take."""
     x, y = spot.anchor
-    long, half = _wide(spot.label), FONT / 144
+    long = _wide(spot.label)
     begin = {"left": 0.0, "center": -long / 2, "right": -long}[spot.align]
     cosine, sine = math.cos(math.radians(spot.turn)), math.sin(math.radians(spot.turn))
     return [
@@ -123,7 +121,7 @@ def corners(spot: Spot) -> list[Point]:
         *(
             (x + along * cosine + down * sine, y - along * sine + down * cosine)
             for along in (begin, begin + long)
-            for down in (-half, half)
+            for down in (-_HALF, _HALF)
         ),
     ]
 
@@ -131,6 +129,20 @@ def corners(spot: Spot) -> list[Point]:
 def arc(start: Spot, end: Spot, bend: Point) -> Arc:
     """A curve that leaves one node towards a point, and comes to the other from there."""
     return Arc(start=_rim(start, bend), bend=bend, end=_rim(end, bend))
+
+
+def _box(text: str, at: Point, tall: float) -> Spot:
+    """A node with its label in it."""
+    return Spot(
+        x=at[0],
+        y=at[1],
+        wide=_wide(text) / 2 + 0.12,
+        tall=tall,
+        shape="box",
+        label=text,
+        anchor=at,
+        align="center",
+    )
 
 
 def _size(said: Mapping[str, Any], largest: float, most: float) -> tuple[float, Shape]:
