@@ -20,7 +20,7 @@ from stemma.propagation.layout import laid_out
 from stemma.propagation.picture import svg
 from stemma.propagation.spots import FONT
 from stemma.propagation.table import text
-from stemma.propagation.timeline import LANES, timeline
+from stemma.propagation.lanes import LANES, timeline
 
 SVG = "{http://www.w3.org/2000/svg}"
 NAMES = st.lists(st.text(max_size=30), min_size=1, max_size=8, unique=True)
@@ -255,7 +255,7 @@ STORY = [
     (5000.0, "built", "initech", None),
     (7100.0, "reported", "globex", "no"),
     (7300.0, "released", "globex", None),
-    (9000.0, "recalled", None, None),
+    (9000.0, "recalled", "", None),
     (9000.0, "unheard of", "$x$ 客户", None),
 ]  # fmt: skip
 

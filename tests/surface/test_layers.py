@@ -43,7 +43,7 @@ BORROWED = {
     "matplotlib": {
         "stemma/plotting.py",
         "stemma/propagation/drawing.py",
-        "stemma/propagation/timeline.py",
+        "stemma/propagation/lanes.py",
         "stemma/replays/figure.py",
     },
     "rich": {"stemma/cli/calibrate.py", "stemma/cli/main.py", "stemma/cli/printing.py"},
