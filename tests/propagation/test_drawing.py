@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from stemma.errors import MissingDependency, UsageError
 from stemma.legible import called, cells, legible
 from stemma.propagation import excerpt
-from stemma.propagation.appearance import EXPOSED, UNKNOWN, greatest, shade, width
+from stemma.propagation.appearance import EXPOSED, UNKNOWN, greatest, link, shade, width
 from stemma.propagation.drawing import figure
+from stemma.propagation.lanes import LANES, timeline
 from stemma.propagation.layout import laid_out
 from stemma.propagation.picture import svg
 from stemma.propagation.spots import FONT
 from stemma.propagation.table import text
-from stemma.propagation.lanes import LANES, timeline
 
 SVG = "{http://www.w3.org/2000/svg}"
 NAMES = st.lists(st.text(max_size=30), min_size=1, max_size=8, unique=True)
@@ -136,6 +136,15 @@ def test_a_scale_of_colours_is_shown_where_a_spread_was_reckoned(seen):
     assert figure(seen(3), most=0.25).axes[1].get_ylim() == (0.0, 0.25)
 
 
+def test_what_came_through_a_pool_looks_otherwise():
+    graph = bare("a", "b", "c")
+    graph.add_edge("a", "b", kind="served", pools=("support",))
+    assert {link(said) for *_, said in graph.edges(data=True)} == {"pooled"}
+    assert "→ served, through a pool too" in svg(graph)
+    assert link({"kind": "served", "pools": ()}) == "served"
+    assert link({"kind": "unheard of"}) == link({}) == "built"
+
+
 def test_a_stronger_edge_is_wider_and_an_unknown_one_thin():
     assert width({"strength": 0.0}) == width({}) == width({"strength": "?"}) == 0.6
     assert width({"strength": 0.5}) < width({"strength": 1.0}) == width({"strength": 7.0}) == 5.0
@@ -227,9 +236,8 @@ def test_text_has_the_most_exposed_tenants_and_the_strongest_edges_first(seen):
     graph.nodes["given most"].update(answers=1_000_000)
     graph.add_node(("pool", "support"), kind="pool")
     graph.add_edge("calm", ("pool", "support"), kind="promoted", uses=3, strength=0.25)
-    graph.add_edge(
-        ("pool", "support"), "a\nb", kind="served", uses=1, strength=0.75, attenuation=0.5
-    )
+    way = {"kind": "served", "uses": 1, "strength": 0.75, "attenuation": 0.5}
+    graph.add_edge("calm", "a\nb", **way, pools=("support", "b\n"))
     assert text(graph).splitlines() == [
         "3 tenants, 1 pool, 2 edges",
         "",
@@ -238,9 +246,9 @@ def test_text_has_the_most_exposed_tenants_and_the_strongest_edges_first(seen):
         "calm               20        -      0.0%               -",
         "given most  1,000,000        -         -               -",
         "",
-        "from          to            how       uses  strength  passes on",
-        r"pool:support  a\nb          served       1     75.0%      50.0%",
-        "calm          pool:support  promoted     3     25.0%          -",
+        "from  to            how               uses  strength  passes",
+        r"calm  a\nb          via support, b\n     1     75.0%   50.0%",
+        "calm  pool:support  promoted             3     25.0%       -",
     ]
     many = text(seen(100, 2))
     assert "… and 80 more tenants" in many

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -59,8 +59,10 @@ def graph(  # noqa: PLR0917 - a command's options, given by name
     see_to(*files)
     if png is not None:
         see_to_figures("--png")
+    options = {"entries": entries, "sources": sources, "tools": tools}
+    aged = {} if half_life is None else {"half_life": half_life * _DAY}
     with opened(db) as cache:
-        drawn = _reckoned(cache, seeds, half_life, entries=entries, sources=sources, tools=tools)
+        drawn = _reckoned(cache, seeds, **options, **aged)
     for path, form in files.items():
         write(path, form(drawn))
     if as_json:
@@ -71,15 +73,10 @@ def graph(  # noqa: PLR0917 - a command's options, given by name
         typer.echo("\n".join([text(drawn), *(f"written to {path}" for path in files)]))
 
 
-def _reckoned(
-    cache: Cache, seeds: Sequence[str], half_life: float | None, **parts: bool
-) -> nx.DiGraph:
+def _reckoned(cache: Cache, seeds: Sequence[str], **options: Any) -> nx.DiGraph:
     """The graph, and where seeds are named, what comes of them."""
-    options = {} if half_life is None else {"half_life": half_life * _DAY}
-    found = cache.propagation(**parts, **options)  # type: ignore[attr-defined]
-    if seeds:
-        found = found.spread(*(the_entry(cache, seed).id for seed in seeds))
-    return found.graph
+    found = cache.propagation(**options)  # type: ignore[attr-defined]
+    return (found.spread(*(the_entry(cache, one).id for one in seeds)) if seeds else found).graph
 
 
 def _png(drawn: nx.DiGraph) -> bytes:

@@ -19,6 +19,7 @@ __all__ = [
     "WIDTHS",
     "greatest",
     "label",
+    "link",
     "number",
     "shade",
     "told",
@@ -44,14 +45,16 @@ Line = Literal["solid", "dashed", "dotted"]
 UNKNOWN = "#c9ced3"
 """Where no spread was reckoned."""
 
+_POOLED = "pooled"
 LINKS: Mapping[str, tuple[str, Line, str]] = {
     "served": (COLOURS[0], "solid", "served"),
+    _POOLED: (COLOURS[2], "solid", "served, through a pool too"),
     "built": (COLOURS[4], "solid", "built on"),
-    "promoted": (COLOURS[2], "solid", "promoted"),
+    "promoted": ("#a6761d", "solid", "promoted"),
     "source": (COLOURS[3], "dashed", "read"),
     "tool": (COLOURS[3], "dotted", "tool used"),
 }
-"""The colour, the line and the name of each kind of edge."""
+"""The colour, the line and the name of each kind of edge; an unknown kind looks like `built`."""
 
 WIDTHS = (0.6, 5.0)
 """Points, of an edge with a strength of 0 and of 1."""
@@ -59,6 +62,14 @@ WIDTHS = (0.6, 5.0)
 _FILL = {"pool": "#d6e4f0", "source": "#dfe8d8", "tool": "#e5d9ef"}
 _WRONG = {"tenant": "exposure", "entry": "probability"}
 _ENDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+
+
+def link(said: Mapping[str, Any]) -> str:
+    """Which of `LINKS` an edge is."""
+    kind = str(said.get("kind"))
+    if kind == "served" and said.get("pools"):
+        return _POOLED
+    return kind if kind in LINKS else "built"
 
 
 def number(said: Mapping[str, Any], name: str) -> float | None:

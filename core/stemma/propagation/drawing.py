@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from stemma.plotting import legibly, styled
-from stemma.propagation.appearance import EXPOSED, LINKS, greatest, shade, width
+from stemma.propagation.appearance import EXPOSED, LINKS, greatest, link, shade, width
 from stemma.propagation.excerpt import excerpt
 from stemma.propagation.layout import Layout, laid_out
 from stemma.propagation.spots import FONT, Arc, Spot
@@ -70,7 +70,7 @@ def _draw_edge(axes: Axes, arc: Arc, said: Mapping[str, Any]) -> None:
     from matplotlib.patches import FancyArrowPatch  # noqa: PLC0415 - not needed without a figure
     from matplotlib.path import Path  # noqa: PLC0415
 
-    colour, line, _ = LINKS.get(str(said.get("kind")), LINKS["built"])
+    colour, line, _ = LINKS[link(said)]
     points = width(said)
     curve = Path([arc.start, arc.bend, arc.end], [Path.MOVETO, Path.CURVE3, Path.CURVE3])
     axes.add_patch(
@@ -144,7 +144,7 @@ def _write(drawn: Figure, graph: nx.DiGraph, title: str | None, remark: str) -> 
         drawn.text(
             0.5, 1.0 - 0.25 / tall, legibly(title), ha="center", va="center", parse_math=False
         )
-    kinds = {said.get("kind") for _, _, said in graph.edges(data=True)}
+    kinds = {link(said) for _, _, said in graph.edges(data=True)}
     shown = [look for kind, look in LINKS.items() if kind in kinds]
     if shown:
         lines = [Line2D([], [], color=c, linestyle=line, marker="", lw=2) for c, line, _ in shown]

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from stemma.legible import called, legible
-from stemma.propagation.appearance import LINKS, greatest, label, shade, width
+from stemma.propagation.appearance import LINKS, greatest, label, link, shade, width
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -86,7 +86,7 @@ def dot(graph: nx.DiGraph) -> str:
         lines.append(f"  {_quoted(called(key))} [{_listed({**_plain(said), **looks})}];")
     for start, end in sorted(graph.edges, key=lambda edge: tuple(map(called, edge))):
         said = graph.edges[start, end]
-        colour, line, _ = LINKS.get(str(said.get("kind")), LINKS["built"])
+        colour, line, _ = LINKS[link(said)]
         looks = {"color": colour, "style": line, "penwidth": f"{width(said):.2f}"}
         ends = f"{_quoted(called(start))} -> {_quoted(called(end))}"
         lines.append(f"  {ends} [{_listed({**_plain(said), **looks})}];")

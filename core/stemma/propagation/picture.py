@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from stemma.propagation.appearance import LINKS, greatest, shade, told, width
+from stemma.propagation.appearance import LINKS, greatest, link, shade, told, width
 from stemma.propagation.excerpt import Excerpt, excerpt
 from stemma.propagation.layout import laid_out
 from stemma.propagation.spots import FONT, Arc, Point, Spot
@@ -58,7 +58,7 @@ def svg(graph: nx.DiGraph) -> str:
 
 def _remarks(part: Excerpt, most: float | None) -> list[tuple[str, str]]:
     """Lines beneath the picture, with their colours."""
-    kinds = {said.get("kind") for _, _, said in part.graph.edges(data=True)}
+    kinds = {link(said) for _, _, said in part.graph.edges(data=True)}
     lines = [(f"→ {name}", colour) for kind, (colour, _, name) in LINKS.items() if kind in kinds]
     if most is not None:
         lines.append((f"colour: expected to be wrong, from none to {most:.0%}", _RIM))
@@ -66,7 +66,7 @@ def _remarks(part: Excerpt, most: float | None) -> list[tuple[str, str]]:
 
 
 def _edge(arc: Arc, said: Mapping[str, Any]) -> str:
-    colour, line, _ = LINKS.get(str(said.get("kind")), LINKS["built"])
+    colour, line, _ = LINKS[link(said)]
     wide = _POINT * width(said)
     (x1, y1), (x2, y2), (x, y) = (_pixels(point) for point in (arc.start, arc.bend, arc.end))
     far = math.hypot(x - x2, y - y2)

@@ -17,8 +17,8 @@ __all__ = ["text"]
 ROWS = 20
 """More tenants, or edges, than these are counted and not shown."""
 
-_TENANT, _END = 32, 18
-"""Columns for the names of tenants, and for those of either end of an edge."""
+_TENANT, _END, _WAY = 32, 15, 16
+"""Columns for the names of tenants, those of either end of an edge, and its kind."""
 _KINDS = {
     "tenant": ("tenant", "tenants"),
     "pool": ("pool", "pools"),
@@ -28,7 +28,7 @@ _KINDS = {
 }
 _PLAIN = "-"
 _TENANTS = ("tenant", "answers", "entries", "exposure", "expected wrong")
-_EDGES = ("from", "to", "how", "uses", "strength", "passes on")
+_EDGES = ("from", "to", "how", "uses", "strength", "passes")
 
 
 def text(graph: nx.DiGraph) -> str:
@@ -81,15 +81,22 @@ def _tenant(key: Any, said: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _edge(start: Any, end: Any, said: Mapping[str, Any]) -> tuple[str, ...]:
-    kind = str(said.get("kind", _PLAIN))
     return (
         short(called(start), _END),
         short(called(end), _END),
-        LINKS[kind][2] if kind in LINKS else short(legible(kind), _END // 2),
+        short(_how(said), _WAY),
         _number(said, "uses"),
         _share(said, "strength"),
         _share(said, "attenuation"),
     )
+
+
+def _how(said: Mapping[str, Any]) -> str:
+    """What kind of edge it is; of servings, through which pools too."""
+    kind, pools = str(said.get("kind", _PLAIN)), said.get("pools")
+    if kind == "served" and pools:
+        return f"via {', '.join(map(legible, pools))}"
+    return LINKS[kind][2] if kind in LINKS else legible(kind)
 
 
 def _number(said: Mapping[str, Any], name: str, form: str = ",.0f") -> str:
