@@ -14,6 +14,7 @@ from stemma.cli.database import DEFAULT, Database, opened, the_entry
 from stemma.cli.printing import AsJson, print_json
 from stemma.cli.targets import see_to, see_to_figures, write
 from stemma.errors import UsageError
+from stemma.policies.changes import check_number
 from stemma.propagation.drawing import figure
 from stemma.propagation.exporting import as_json as json_of
 from stemma.propagation.exporting import dot as dot_of
@@ -55,6 +56,7 @@ def graph(  # noqa: PLR0917 - a command's options, given by name
         raise UsageError("each form needs a file of its own")
     if png == _STDOUT or (as_json and _STDOUT in forms):
         raise UsageError("only one of JSON, GraphML and DOT can go to standard output")
+    check_number("--half-life", half_life, low=0.0, open_low=True)
     files = {path: form for path, form in forms.items() if path != _STDOUT}
     see_to(*files)
     if png is not None:
