@@ -13,6 +13,7 @@ from stemma.judging import Judging
 from stemma.outcome import Stored, Ticket
 from stemma.parts import Parts, kind_of
 from stemma.policies.life import Aging
+from stemma.policies.remembering import asked_by
 from stemma.policies.shares import share
 from stemma.query import Query
 from stemma.ranking import Ranking
@@ -87,7 +88,8 @@ class Putting:
         (stored,) = yield from self._put_all(
             [_Ready(ticket, value, encoded, cost, self._sure(ticket, value, confidence), life)]
         )
-        yield from self._judging.judge(ticket, value, encoded, stored.entry)
+        with asked_by(ticket.query.scope.tenant):
+            yield from self._judging.judge(ticket, value, encoded, stored.entry)
         return stored
 
     def put_many(
