@@ -16,6 +16,7 @@ __all__ = ["PARTS", "measured", "run"]
 
 PARTS = {
     "grounding": "right and hallucinated answers told apart by their sources, against baselines",
+    "timing": "what lookups' times tell of another tenant, in a pool and without; what hides it",
     "spread": "the spread over random worlds against the truth, and over many edges against time",
 }
 """Each module in this package that has a `run(size=, seed=, folder=)`, and what it measures."""
