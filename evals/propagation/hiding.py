@@ -46,7 +46,7 @@ def waits(
         rng: Of the model's times and the delays.
     """
     computed = misses + MODEL * rng.lognormal(0.0, 0.5, size=len(misses))
-    seen = np.concatenate([misses] * 2)[:SEEN] + MODEL * rng.lognormal(0.0, 0.5, size=SEEN)
+    seen = rng.choice(misses, SEEN) + MODEL * rng.lognormal(0.0, 0.5, size=SEEN)
     found = {}
     for name, delay in WAYS.items():
         served = np.maximum(hits, delay(seen, len(hits), rng))
