@@ -15,6 +15,7 @@ from evals.measuring import Measured
 __all__ = ["PARTS", "measured", "run"]
 
 PARTS = {
+    "attacks": "what tenants can do to what others are served: by reports",
     "grounding": "right and hallucinated answers told apart by their sources, against baselines",
     "timing": "what lookups' times tell of another tenant, in a pool and without; what hides it",
     "spread": "the spread over random worlds against the truth, and over many edges against time",

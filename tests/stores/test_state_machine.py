@@ -15,6 +15,7 @@ from stemma.stores.memory import MemoryStore
 from stemma.stores.protocol import Judgement, Put
 from stemma.stores.sqlite import SqliteStore
 from stemma.testing.builders import NOW, entry, source, vector
+from stemma.testing.store_holds import quarantine
 
 TENANTS = ("acme", "Acme", "acme ", "a\x00b", "a\x00c")
 NAMES = ("a", "b", "c", "d", "e", "f", "\ud800", "%")
@@ -34,15 +35,23 @@ class Known:
     documents: frozenset[str]
     verdict: str = "unknown"
 
+    def came_of(self, other: "Known") -> bool:
+        """Whether it came of the same parents and documents."""
+        same = (self.parents, self.documents) == (other.parents, other.documents)
+        return same and (not self.documents or self.tenant == other.tenant)  # who owns them
+
 
 @dataclass
 class Model:
     """Everything that was ever done."""
 
     entries: dict[str, Known] = field(default_factory=dict)
+    said: dict[tuple[str, str], str] = field(default_factory=dict)
     built: dict[str, Known] = field(default_factory=dict)
     recalls: list[tuple[int, dict[str, str], set[str]]] = field(default_factory=list)
     barred: dict[str, set[str]] = field(default_factory=dict)
+    held: dict[str, list[str]] = field(default_factory=dict)
+    quarantines: set[str] = field(default_factory=set)
 
     def holds(self, parts: dict[str, str], name: str, one: Known) -> bool:
         checks = {
@@ -85,7 +94,8 @@ class Model:
                 return "recalled"
         for parent, value in one.parents.items():
             held = self.entries.get(parent)
-            if held is None or held.value != value or held.verdict in QUARANTINED:
+            quarantined = self.held.get(parent) or (held and held.verdict in QUARANTINED)
+            if held is None or held.value != value or quarantined:
                 return "parent_gone"
         return None
 
@@ -146,10 +156,15 @@ class Stores(RuleBasedStateMachine):
         assert stored.refused == expected
         if expected is None:
             former = self.model.entries.get(name)
+            built = self.model.built.get(name)
+            if former is None or former.value != value or not one.came_of(built):
+                self.model.held.pop(name, None)
             if former is not None and former.value == value:
                 one.verdict = former.verdict  # the same answer is as wrong again
                 if one.verdict == "suspect":
                     one.verdict = "unknown"
+            else:
+                one.verdict = self.model.said.get((name, value), "unknown")
             self.model.entries[name] = self.model.built[name] = one
             self.moments.append(stored.entry.sequence)
 
@@ -177,6 +192,7 @@ class Stores(RuleBasedStateMachine):
             self.model.recalls.append((receipt.sequence, parts, went))
             for name in went:
                 del self.model.entries[name]
+                self.model.held.pop(name, None)
             self.moments.append(receipt.sequence)
 
     @rule(name=names, value=values, verdict=st.sampled_from(("hallucinated", "supported")))
@@ -186,10 +202,33 @@ class Stores(RuleBasedStateMachine):
             entry=name, value=value, verdict=verdict, by="t", confidence=1.0, at=NOW
         )
         changed = self.both(lambda store: store.judge(judgement))
+        self.model.said[name, value] = verdict
         held = self.model.entries.get(name)
         assert (changed is not None) == (held is not None and held.value == value)
         if changed is not None:
             held.verdict = verdict
+            if verdict == "supported":
+                self.model.held.pop(name, None)
+
+    @rule(named=st.lists(names, max_size=3, unique=True), id=st.sampled_from(("q", "r", "\ud800")))
+    def hold(self, named, id) -> None:
+        """A quarantine; with an id that there was before, it changes nothing."""
+        known = id in self.model.quarantines
+        self.model.quarantines.add(id)
+        receipt = self.both(lambda store: store.hold(quarantine(id, *named)))
+        if not known:
+            stored = [name for name in named if name in self.model.entries]
+            assert [one.entry for one in receipt.entries] == stored
+            for name in stored:
+                self.model.held.setdefault(name, []).append(id)
+            self.moments.append(receipt.sequence)
+
+    @rule(id=st.sampled_from(("q", "r", "\ud800")))
+    def release(self, id) -> None:
+        """Of one that there is, that there was, or that there never was."""
+        self.both(lambda store: store.release(id, now=NOW))
+        for by in self.model.held.values():
+            by[:] = [one for one in by if one != id]
 
     @rule(name=names, value=values, question=names)
     def report(self, name, value, question) -> None:
@@ -215,6 +254,7 @@ class Stores(RuleBasedStateMachine):
     def remove(self, name) -> None:
         """As a reader does that found it damaged."""
         gone = self.both(lambda store: store.remove([name]))
+        self.model.held.pop(name, None)
         assert gone == (self.model.entries.pop(name, None) is not None)
 
     @invariant()
@@ -224,13 +264,17 @@ class Stores(RuleBasedStateMachine):
         found = {k: (v.value, v.tenant, v.verdict) for k, v in fetched.entries.items()}
         assert found == {k: (v.value, v.tenant, v.verdict) for k, v in self.model.entries.items()}
         for name, one in fetched.entries.items():
+            assert one.held == next(iter(self.model.held.get(name, ())), "")
             assert set(one.judged.barred) == self.model.barred.get(name, set())
         for name in NAMES:
             self.both(lambda store, name=name: (store.ancestry(name), store.lineage(name)))
             children = self.both(lambda store, name=name: store.children(name))
             expected = {k for k, v in self.model.entries.items() if name in v.parents}
             assert set(children) == expected
-        self.both(lambda store: [one.id for one in store.find()])
+        self.both(lambda store: [(one.id, one.held) for one in store.find()])
+        self.both(lambda store: (store.quarantines(), store.shared()))
+        for edges in (lambda store: store.descent(NAMES[:2]), lambda store: store.crossed()):
+            self.both(lambda store, edges=edges: sorted(edges(store)))
         self.both(lambda store: (store.sizes(), store.judgements(), store.recalls()))
         for after in {0, self.moments[-1], self.moments[len(self.moments) // 2]}:
             self.both(lambda store, after=after: self._told(store.changes(after)))

@@ -226,6 +226,120 @@ class TeachesEverybody(MemoryStore):
         return tuple(one for lessons in rooms for one in lessons)
 
 
+class HoldsSilently(MemoryStore):
+    """Names in its lists nothing that is held."""
+
+    def find(self, selector=None, *, limit=100, before=None):
+        found = super().find(selector, limit=limit, before=before)
+        return tuple(replace(one, held="") for one in found)
+
+
+class BuildsOnWhatIsHeld(MemoryStore):
+    """Takes a held parent for any other."""
+
+    def put(self, puts, now):
+        with self._open() as shelves:
+            holds, shelves.holds = shelves.holds, {}
+            for one in holds:
+                shelves.mark(shelves.entries[one])
+            stored = super().put(puts, now)
+            shelves.holds = holds
+            for one in holds:
+                shelves.mark(shelves.entries[one])
+            return stored
+
+
+class ReleasesForAll(MemoryStore):
+    """Ends every quarantine of an entry with one."""
+
+    def release(self, id, *, now):
+        receipt = super().release(id, now=now)
+        with self._open() as shelves:
+            for one in receipt.entries if receipt is not None else ():
+                shelves.lift(one.entry)
+        return receipt
+
+
+class HoldsAgain(MemoryStore):
+    """Takes a quarantine that it knows for a new one."""
+
+    def hold(self, quarantine):
+        with self._open() as shelves:
+            shelves.quarantines.pop(quarantine.id, None)
+        return super().hold(quarantine)
+
+
+class HoldsForEver(MemoryStore):
+    """Holds whatever comes under an id that was held once."""
+
+    def put(self, puts, now):
+        with self._open() as shelves:
+            holds = {one: dict(by) for one, by in shelves.holds.items()}
+            stored = super().put(puts, now)
+            shelves.holds |= holds
+            for one in holds:
+                shelves.mark(shelves.entries[one])
+            return stored
+
+
+class ForgetsWhoMadeIt(MemoryStore):
+    """Journals servings as they once were."""
+
+    def journal(self, servings, counts):
+        super().journal([one._replace(producer="") for one in servings], counts)
+
+
+class CountsWhatIsLater(MemoryStore):
+    """Lets what was served after now weigh more than once."""
+
+    def flows(self, *, now, half_life=None, entries=None):
+        now = min([now, *(one.at for one in self.servings(limit=10_000))])
+        return super().flows(now=now, half_life=half_life, entries=entries)
+
+
+class OffersToAnyPlace(MemoryStore):
+    """Looks at the pool, and not at the place."""
+
+    def offered(self, place, *, limit=1000):
+        found = [one for one in reversed(self.find(limit=10_000)) if one.offer is not None]
+        return tuple(found[: max(limit, 0)])
+
+
+class StopsAtWhatWent(MemoryStore):
+    """Goes down through stored entries only."""
+
+    def descent(self, ids):
+        stored = self.get(self._below(ids)).entries
+        return tuple(one for one in super().descent(ids) if {*one} <= stored.keys())
+
+    def _below(self, ids):
+        return [*ids, *(name for edge in super().descent(ids) for name in edge)]
+
+
+class CrossesByPool(MemoryStore):
+    """Takes a pool for a tenant of its own."""
+
+    def crossed(self, *, limit=100_000):
+        of = {one.id: one.pool or one.tenant for one in self.find(limit=10_000)}
+        edges = [(p, c) for c in of for p in of if c in self.children(p)]
+        return tuple((p, c) for p, c in edges if of[p] != of[c])[: max(limit, 0)]
+
+
+class CountsChunks(MemoryStore):
+    """Counts an entry once for each chunk of a document."""
+
+    def shared(self):
+        found = []
+        for one in super().shared():
+            chunks = sum(
+                edge.source.document == one.document
+                for entry in self.find(Selector(tenant=one.tenant), limit=10_000)
+                for edge in self.lineage(entry.id).sources
+            )
+            found.append(one._replace(entries=chunks))
+        return tuple(found)
+
+
 BROKEN: dict[type[MemoryStore], str] = {
     ForgetsWhatCame: "test_what_was_searched_before_documents_came_is_refused",
     ReplacesAnything: "test_an_entry_that_must_replace_another_replaces_only_that",
@@ -250,6 +364,17 @@ BROKEN: dict[type[MemoryStore], str] = {
     BelievesTheNeighbours: "test_what_is_near_a_wrong_hit_is_doubted",
     LosesALesson: "test_lessons_come_back_whole_and_in_order",
     TeachesEverybody: "test_hostile_texts_learn_apart",
+    HoldsSilently: "test_what_is_held_says_so_at_every_reading",
+    BuildsOnWhatIsHeld: "test_nothing_is_built_on_what_is_held",
+    ReleasesForAll: "test_each_quarantine_holds_for_itself",
+    HoldsAgain: "test_the_same_quarantine_again_changes_nothing",
+    HoldsForEver: "test_another_value_is_not_held",
+    ForgetsWhoMadeIt: "test_who_made_what_was_served_comes_back",
+    CountsWhatIsLater: "test_flows_are_servings_added_up",
+    OffersToAnyPlace: "test_an_offer_comes_back_and_is_found",
+    StopsAtWhatWent: "test_a_descent_goes_on_below_what_went",
+    CrossesByPool: "test_a_copy_into_a_pool_crosses_nothing",
+    CountsChunks: "test_a_document_is_shared_by_several_tenants",
 }
 
 

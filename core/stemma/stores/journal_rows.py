@@ -27,10 +27,10 @@ __all__ = [
 COUNTED = "tenant, node, outcome, lookups, seconds, tokens"
 """The columns of a counter, in the order in which `counted` takes them."""
 
-SERVED = "entry, tenant, tier, similarity, at"
+SERVED = "entry, tenant, tier, similarity, at, producer, pool, node, confidence"
 """Those of a serving, for `served`."""
 
-JUDGED = "entry, value, verdict, by, confidence, at, question"
+JUDGED = "entry, value, verdict, by, confidence, at, question, tenant, weight"
 """Those of a judgement, for `judged`."""
 
 BARRED = "CASE question WHEN entry THEN value ELSE question END"
@@ -65,8 +65,12 @@ def served(rows: Iterable[Any]) -> tuple[Serving, ...]:
             tier=unescape(tier),
             similarity=similarity,
             at=at,
+            producer=unescape(producer),
+            pool=unescape(pool),
+            node=unescape(node),
+            confidence=confidence,
         )
-        for entry, tenant, tier, similarity, at in rows
+        for entry, tenant, tier, similarity, at, producer, pool, node, confidence in rows
     )
 
 
@@ -81,8 +85,10 @@ def judged(rows: Iterable[Any]) -> tuple[Judgement, ...]:
             confidence=confidence,
             at=at,
             question=unescape(question),
+            tenant=unescape(tenant),
+            weight=weight,
         )
-        for entry, value, verdict, by, confidence, at, question in rows
+        for entry, value, verdict, by, confidence, at, question, tenant, weight in rows
     )
 
 

@@ -10,7 +10,7 @@ from itertools import islice
 from stemma.entry import Entry
 from stemma.outcome import Quarantine
 from stemma.stores.protocol import Serving
-from stemma.stores.sharing import Flow, Shared
+from stemma.stores.sharing import Flow, Shared, several
 from stemma.stores.shelves import Shelves
 
 __all__ = ["crossed", "descent", "flows", "hold", "offered", "release", "shared"]
@@ -58,19 +58,7 @@ def shared(shelves: Shelves) -> tuple[Shared, ...]:
     for entry in shelves.entries.values():
         read = {(e.source.owner, e.source.document) for e in shelves.lineages[entry.id].sources}
         readers.update((*one, entry.tenant) for one in read)
-    tenants: dict[tuple[str, str], set[str]] = {}
-    for owner, document, tenant in readers:
-        tenants.setdefault((owner, document), set()).add(tenant)
-    return tuple(
-        Shared(owner, document, tenant, entries)
-        for (owner, document, tenant), entries in sorted(readers.items())
-        if len(tenants[owner, document] | _tenant(owner)) > 1
-    )
-
-
-def _tenant(owner: str) -> set[str]:
-    kind, _, name = owner.partition(":")
-    return {name} if kind == "tenant" else set()
+    return several(Shared(*read, entries) for read, entries in readers.items())
 
 
 def flows(
@@ -104,6 +92,8 @@ def flows(
 
 def hold(shelves: Shelves, quarantine: Quarantine) -> Quarantine:
     """See `Sharing.hold`."""
+    if quarantine.id in shelves.quarantines:
+        return shelves.quarantines[quarantine.id]
     state = shelves.state
     state.sequence += 1
     state.epoch = state.sequence

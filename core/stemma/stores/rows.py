@@ -58,6 +58,7 @@ Half = np.ndarray[tuple[int], np.dtype[np.float16]]
 _NO_LABELS = Labels()
 _VERDICTS = frozenset(get_args(Verdict))
 _NO_COST = Cost()
+_HELD = 7
 _crc = struct.Struct("<I")
 _numbers = struct.Struct("<6d8q")
 _head = struct.Struct("<I6d8q")
@@ -102,6 +103,8 @@ def pack(entry: Entry, lineage: int) -> tuple[Any, ...]:
 
 def unpack(row: Sequence[Any]) -> tuple[Entry, int]:
     """The entry of a row (id, tenant, node, model, index, record), and its lineage's checksum.
+
+    A seventh column is a quarantine that holds it, or `None`.
 
     Raises:
         Damaged: The row is not what was written.
@@ -170,7 +173,7 @@ def unpack(row: Sequence[Any]) -> tuple[Entry, int]:
             judged,
             walk,
             offer,
-            "",
+            "" if len(row) < _HELD or row[6] is None else unescape(row[6]),
         )
     except (TypeError, ValueError, AttributeError, struct.error) as error:
         raise Damaged from error

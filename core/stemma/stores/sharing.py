@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from stemma.entry import Entry
 from stemma.outcome import Quarantine
 
-__all__ = ["CROSSED", "Flow", "Shared", "Sharing"]
+__all__ = ["CROSSED", "Flow", "Shared", "Sharing", "several"]
 
 CROSSED = 100_000
 """Edges between tenants that are read at once, the newest."""
@@ -60,6 +60,17 @@ class Shared(NamedTuple):
     entries: int
 
 
+def several(counted: Iterable[Shared]) -> tuple[Shared, ...]:
+    """What `Sharing.shared` tells of all that was read: no document that its owner alone reads."""
+    read = sorted(counted)
+    tenants: dict[tuple[str, str], set[str]] = {}
+    for one in read:
+        kind, _, name = one.owner.partition(":")
+        who = tenants.setdefault((one.owner, one.document), {name} if kind == "tenant" else set())
+        who.add(one.tenant)
+    return tuple(one for one in read if len(tenants[one.owner, one.document]) > 1)
+
+
 @runtime_checkable
 class Sharing(Protocol):
     """As for `Store`: atomic methods, plain records, reading never writes."""
@@ -108,7 +119,8 @@ class Sharing(Protocol):
         built on it. The epoch rises. An entry is held until each quarantine that holds it is
         released, or until one of these is true of it: it was judged `supported`; it was computed
         again with another value, or from another lineage. What is not stored is left out of the
-        receipt that is given back.
+        receipt that is given back. A quarantine with an id that there was before changes nothing:
+        the receipt of that one is given back.
         """
         ...
 

@@ -22,9 +22,9 @@ from typing import Any
 
 from stemma.entry import Entry, Lineage
 from stemma.errors import DamagedDatabase, StoreError, UsageError
-from stemma.outcome import Recall, Stored
+from stemma.outcome import Quarantine, Recall, Stored
 from stemma.selector import Selector
-from stemma.stores import sqlite_check, sqlite_journal, sqlite_recall
+from stemma.stores import sqlite_check, sqlite_journal, sqlite_recall, sqlite_sharing
 from stemma.stores.connections import Connections
 from stemma.stores.protocol import (
     Ancestry,
@@ -46,6 +46,7 @@ from stemma.stores.rows import (
     unpack_vector,
 )
 from stemma.stores.rules import admit, judge
+from stemma.stores.sharing import CROSSED, Flow, Shared
 from stemma.stores.sqlite_errors import FAULTS
 from stemma.stores.sqlite_pages import ROW, SqlitePages, fetch, lenient, where, whole
 from stemma.stores.sqlite_pool import Connect, Durability, connect
@@ -333,6 +334,48 @@ class SqliteStore:
         """See `Store.recalls`."""
         with self._connections.reading() as cursor:
             return tuple(sqlite_recall.receipts(cursor, max(limit, 0)))
+
+    def offered(self, place: str, *, limit: int = 1000) -> tuple[Entry, ...]:
+        """See `Sharing.offered`."""
+        with self._connections.reading() as cursor:
+            return sqlite_sharing.offered(cursor, place, limit)
+
+    def descent(self, ids: Sequence[str]) -> tuple[tuple[str, str], ...]:
+        """See `Sharing.descent`."""
+        with self._connections.reading() as cursor:
+            return sqlite_sharing.descent(cursor, ids)
+
+    def crossed(self, *, limit: int = CROSSED) -> tuple[tuple[str, str], ...]:
+        """See `Sharing.crossed`."""
+        with self._connections.reading() as cursor:
+            return sqlite_sharing.crossed(cursor, limit)
+
+    def shared(self) -> tuple[Shared, ...]:
+        """See `Sharing.shared`. What was built on, but has a damaged lineage, is left out."""
+        with self._connections.reading() as cursor:
+            return sqlite_sharing.shared(cursor)
+
+    def flows(
+        self, *, now: float, half_life: float | None = None, entries: Sequence[str] | None = None
+    ) -> tuple[Flow, ...]:
+        """See `Sharing.flows`."""
+        with self._connections.reading() as cursor:
+            return sqlite_sharing.flows(cursor, now, half_life, entries)
+
+    def hold(self, quarantine: Quarantine) -> Quarantine:
+        """See `Sharing.hold`."""
+        with self._write(last=True) as (cursor, pages):
+            return sqlite_sharing.hold(cursor, pages, quarantine)
+
+    def release(self, id: str, *, now: float) -> Quarantine | None:
+        """See `Sharing.release`."""
+        with self._write(last=True) as (cursor, pages):
+            return sqlite_sharing.release(cursor, pages, id, now)
+
+    def quarantines(self, *, limit: int = 1000) -> tuple[Quarantine, ...]:
+        """See `Sharing.quarantines`."""
+        with self._connections.reading() as cursor:
+            return sqlite_sharing.quarantines(cursor, limit)
 
     def sizes(self) -> Mapping[tuple[str, str], int]:
         """See `Store.sizes`."""

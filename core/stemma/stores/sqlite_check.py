@@ -7,8 +7,9 @@ import sqlite3
 from collections.abc import Iterator
 from typing import Any
 
+from stemma.entry import Entry
 from stemma.stores.rows import unpack, unpack_lineage, unpack_vector
-from stemma.stores.sqlite_pages import ROW, SqlitePages, ends, lenient
+from stemma.stores.sqlite_pages import LABEL, ROW, SqlitePages, ends, labels, lenient
 from stemma.stores.sqlite_recall import name
 from stemma.stores.text import Damaged, unescape
 
@@ -27,7 +28,18 @@ _ORPHANS = (
         "source edges of no lineage",
         "DELETE FROM source_edges WHERE child NOT IN (SELECT child FROM lineages)",
     ),
+    (
+        "holds on no entry",
+        """UPDATE held SET lifted = 1 WHERE lifted = 0
+        AND entry NOT IN (SELECT id FROM entries)""",
+    ),
 )
+
+_NAMELESS = """INSERT INTO quarantines (sequence, id, at, by, reason, threshold, seeds)
+    SELECT DISTINCT ?, quarantine, 0, '', 'restored by a check', 1, '{}' FROM held
+    WHERE typeof(quarantine) = 'text' AND quarantine NOT IN (SELECT id FROM quarantines)"""
+_SEEDLESS = """UPDATE quarantines SET seeds = '{}'
+    WHERE typeof(seeds) <> 'text' OR NOT json_valid(seeds) OR json_type(seeds) <> 'object'"""
 
 
 def look_through(cursor: sqlite3.Cursor, pages: SqlitePages) -> Iterator[str]:
@@ -37,7 +49,7 @@ def look_through(cursor: sqlite3.Cursor, pages: SqlitePages) -> Iterator[str]:
         Damaged: Not only records are damaged, but the file that holds them.
     """
     yield from _mend_indexes(cursor)
-    damaged = _damaged_entries(cursor)
+    damaged, labelled = _looked_through(cursor)
     if damaged:
         pages.state.sequence += 1
         pages.state.epoch = pages.state.sequence
@@ -58,6 +70,10 @@ def look_through(cursor: sqlite3.Cursor, pages: SqlitePages) -> Iterator[str]:
     for what, statement in _ORPHANS:
         if cursor.execute(statement).rowcount:
             yield f"{cursor.rowcount} {what}: removed"
+    cursor.executemany(LABEL, labelled)
+    if cursor.rowcount > 0:
+        yield f"{cursor.rowcount} labels were missing: restored"
+    yield from _mend_quarantines(cursor, pages)
     missing = _restore_edges(cursor)
     if missing:
         yield f"{missing} edges were missing from the tables that a recall follows: restored"
@@ -78,20 +94,35 @@ def _mend_indexes(cursor: sqlite3.Cursor) -> Iterator[str]:
     yield f"indexes that differed from their tables: made anew ({line})"
 
 
-def _damaged_entries(cursor: sqlite3.Cursor) -> list[str]:
-    """Ids of entries that fail their checksum, or whose lineage fails its own."""
+def _looked_through(cursor: sqlite3.Cursor) -> tuple[list[str], list[tuple[str, str, str]]]:
+    """Ids of entries that fail their checksum or whose lineage fails its own; labels of others."""
+    damaged, labelled = list[str](), list[tuple[str, str, str]]()
     with lenient(cursor):
-        return [unescape(str(row[0])) for row in cursor.execute(_ALL) if not _sound(*row)]
+        for row in cursor.execute(_ALL):
+            entry = _sound(*row)
+            if entry is None:
+                damaged.append(unescape(str(row[0])))
+            else:
+                labelled += labels(entry)
+    return damaged, labelled
 
 
-def _sound(*row: Any) -> bool:
+def _sound(*row: Any) -> Entry | None:
     *columns, record, sequence = row
     try:
         entry, total = unpack(columns)
         unpack_lineage("" if record is None else record, total)
     except Damaged:
-        return False
-    return bool(entry.sequence == sequence)
+        return None
+    return entry if entry.sequence == sequence else None
+
+
+def _mend_quarantines(cursor: sqlite3.Cursor, pages: SqlitePages) -> Iterator[str]:
+    """Have a receipt for whatever is held: what is suspected is not served because of damage."""
+    if cursor.execute(_NAMELESS, (pages.state.sequence,)).rowcount:
+        yield f"{cursor.rowcount} quarantines were missing: restored from what they hold"
+    if cursor.execute(_SEEDLESS).rowcount:
+        yield f"{cursor.rowcount} quarantines had damaged seeds: these are forgotten"
 
 
 def _damaged_vectors(cursor: sqlite3.Cursor) -> list[int]:

@@ -30,6 +30,9 @@ _ADD = """INSERT INTO counters VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE S
     lookups = lookups + excluded.lookups, seconds = seconds + excluded.seconds,
     tokens = tokens + excluded.tokens"""
 
+_NOTE = f"INSERT INTO judgements ({JUDGED}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_SERVE = f"INSERT INTO servings ({SERVED}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+
 _LEARN = f"INSERT INTO lessons ({TAUGHT}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _UNLEARN = """DELETE FROM lessons WHERE tenant = ?1 AND node = ?2 AND number <= (
     SELECT number FROM lessons WHERE tenant = ?1 AND node = ?2
@@ -41,22 +44,15 @@ _LESSONS = f"""SELECT number, {TAUGHT} FROM lessons
 def note(cursor: sqlite3.Cursor, judgement: Judgement) -> None:
     """Journal a judgement."""
     one = judgement
-    texts = (one.entry, one.value, one.verdict, one.by, one.question)
-    cursor.execute(
-        """INSERT INTO judgements (entry, value, verdict, by, question, confidence, at)
-        VALUES (?, ?, ?, ?, ?, ?, ?)""",
-        (*map(escape, texts), one.confidence, one.at),
-    )
+    said = (*map(escape, (one.entry, one.value, one.verdict, one.by)), one.confidence, one.at)
+    cursor.execute(_NOTE, (*said, escape(one.question), escape(one.tenant), one.weight))
 
 
 def add(cursor: sqlite3.Cursor, servings: Sequence[Serving], counts: Sequence[Count]) -> None:
     """Journal servings, and add to counters."""
-    texts = {text for serving in servings for text in serving[:3]}
+    texts = {text for serving in servings for text in serving if isinstance(text, str)}
     plain = all(escape(text) == text for text in texts)
-    cursor.executemany(
-        "INSERT INTO servings (entry, tenant, tier, similarity, at) VALUES (?, ?, ?, ?, ?)",
-        servings if plain else [(*map(escape, s[:3]), s.similarity, s.at) for s in servings],
-    )
+    cursor.executemany(_SERVE, servings if plain else map(_escaped, servings))
     cursor.execute(
         "DELETE FROM servings WHERE number <= (SELECT max(number) FROM servings) - ?",
         (rules.SERVINGS,),
@@ -68,6 +64,10 @@ def add(cursor: sqlite3.Cursor, servings: Sequence[Serving], counts: Sequence[Co
             for c in counts
         ],
     )
+
+
+def _escaped(serving: Serving) -> list[Any]:
+    return [escape(one) if isinstance(one, str) else one for one in serving]
 
 
 def learn(cursor: sqlite3.Cursor, lessons: Sequence[Lesson]) -> None:

@@ -4,23 +4,38 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from stemma.entry import Entry, Lineage, Vector
 from stemma.policies.changes import Watched
 from stemma.selector import Selector
-from stemma.stores.journal_rows import BARRED
-from stemma.stores.protocol import Put
+from stemma.stores.journal_rows import BARRED, JUDGED, judged
+from stemma.stores.protocol import Judgement, Put
 from stemma.stores.rows import pack, pack_lineage, pack_vector, unpack, unpack_lineage
 from stemma.stores.rules import State, Vouched, elements
 from stemma.stores.text import Damaged, escape, unescape
 
-__all__ = ["ROW", "SqlitePages", "ends", "fetch", "lenient", "selectors", "where", "whole"]
+__all__ = [
+    "LABEL",
+    "ROW",
+    "SqlitePages",
+    "ends",
+    "fetch",
+    "labels",
+    "lenient",
+    "readable",
+    "selectors",
+    "where",
+    "whole",
+]
+
+T = TypeVar("T")
 
 ROW = """e.id, e.tenant, e.node, e.model, e."index",
-    CASE WHEN length(e.record) <= 33554432 THEN e.record END"""
+    CASE WHEN length(e.record) <= 33554432 THEN e.record END,
+    (SELECT quarantine FROM held WHERE entry = e.id AND lifted = 0 ORDER BY number LIMIT 1)"""
 """An entry's columns as `stemma.stores.rows.unpack` takes them; a record too long is none."""
 
 _ENTRY = f"SELECT {ROW} FROM entries e WHERE e.id = ?"  # noqa: S608 - constant columns
@@ -28,12 +43,17 @@ _ENTRY = f"SELECT {ROW} FROM entries e WHERE e.id = ?"  # noqa: S608 - constant 
 _BARRED = f"""SELECT {BARRED} FROM judgements
     WHERE entry = ? AND verdict = 'wrong_hit' AND {BARRED} <> '' ORDER BY number"""  # noqa: S608 - constant columns
 
+_SAID = f"SELECT {JUDGED} FROM judgements WHERE entry = ? ORDER BY number"  # noqa: S608 - constant columns
+
 _RECALLS = """SELECT sequence, source, entry, tenant, tag, writer, subject, model, "index", node
     FROM recalls WHERE sequence > ?1
     AND (tenant IS NULL OR tenant = ?2) AND (model IS NULL OR model = ?3)
     AND (source IS NULL OR source IN (SELECT value FROM json_each(?4)))
     AND (entry IS NULL OR entry IN (SELECT value FROM json_each(?5)))
     ORDER BY sequence DESC"""
+
+LABEL = "INSERT OR IGNORE INTO labels VALUES (?, ?, ?)"
+"""How a row of `labels` is entered."""
 
 _PARTS = ("source", "entry", "tenant", "tag", "writer", "subject", "model", "index", "node")
 
@@ -67,15 +87,20 @@ def lenient(cursor: sqlite3.Cursor) -> Iterator[None]:
         connection.text_factory = str
 
 
-def fetch(cursor: sqlite3.Cursor, statement: str, values: Any = ()) -> list[Any]:
-    """All rows of a query, also where a text is damaged."""
+def readable(cursor: sqlite3.Cursor, read: Callable[[], T]) -> T:
+    """What is read with a cursor; where a text is damaged, read again leniently: that is slower."""
     try:
-        return cursor.execute(statement, values).fetchall()
+        return read()
     except sqlite3.OperationalError as error:
         if "decode to UTF-8" not in str(error):
             raise
     with lenient(cursor):
-        return cursor.execute(statement, values).fetchall()
+        return read()
+
+
+def fetch(cursor: sqlite3.Cursor, statement: str, values: Any = ()) -> list[Any]:
+    """All rows of a query, also where a text is damaged."""
+    return readable(cursor, lambda: cursor.execute(statement, values).fetchall())
 
 
 def whole(row: Sequence[Any] | None) -> Sequence[int]:
@@ -155,6 +180,16 @@ class SqlitePages:
         statement = "SELECT 1 FROM edges WHERE parent = ? LIMIT 1"
         return self._cursor.execute(statement, (escape(id),)).fetchone() is not None
 
+    def said(self, id: str) -> tuple[Judgement, ...]:
+        """What was judged of it."""
+        return judged(fetch(self._cursor, _SAID, (escape(id),)))
+
+    def lift(self, id: str) -> None:
+        """End all holds on it."""
+        self._cursor.execute(
+            "UPDATE held SET lifted = 1 WHERE entry = ? AND lifted = 0", (escape(id),)
+        )
+
     def recalls(self, put: Put, after: int) -> Iterator[tuple[int, Selector]]:
         """The recalls after a sequence that may concern a put."""
         entries = {put.entry.id, *(edge.parent for edge in put.lineage.parents)}
@@ -200,11 +235,7 @@ class SqlitePages:
             (*pack(entry, total), entry.sequence),
         )
         self._cursor.execute("DELETE FROM labels WHERE entry = ?", (key,))
-        named = [pair for pair in entry.labels.pairs() if pair[0] in ("tag", "writer", "subject")]
-        self._cursor.executemany(
-            "INSERT OR IGNORE INTO labels VALUES (?, ?, ?)",
-            [(name, escape(value), key) for name, value in named],
-        )
+        self._cursor.executemany(LABEL, labels(entry))
         self._set_vector(key, entry, vector)
 
     def mark(self, entry: Entry) -> None:
@@ -242,6 +273,7 @@ class SqlitePages:
         for statement in (
             f"DELETE FROM vectors WHERE entry IN {gone}",  # noqa: S608 - constant
             f"DELETE FROM labels WHERE entry IN {gone}",  # noqa: S608 - constant
+            f"UPDATE held SET lifted = 1 WHERE lifted = 0 AND entry IN {gone}",  # noqa: S608 - constant
             f"DELETE FROM entries WHERE id IN {gone}",  # noqa: S608 - constant
         ):
             self._cursor.execute(statement)
@@ -301,6 +333,14 @@ class SqlitePages:
                 "INSERT INTO vectors VALUES (?, ?, ?, ?, ?)",
                 (entry.sequence, *pack_vector(entry.id, entry.group, vector)),
             )
+
+
+def labels(entry: Entry) -> list[tuple[str, str, str]]:
+    """By what an entry is found in the table of labels: for recalls, and for promotions."""
+    named = [pair for pair in entry.labels.pairs() if pair[0] in ("tag", "writer", "subject")]
+    if entry.offer is not None:
+        named.append(("offer", entry.offer.place.id))
+    return [(name, escape(value), escape(entry.id)) for name, value in named]
 
 
 def ends(lineage: Lineage) -> tuple[set[str], set[str]]:

@@ -24,7 +24,7 @@ __all__ = [
 APPLICATION = 0x53544D41
 """`application_id` of our files: "STMA"."""
 
-VERSION = 3
+VERSION = 4
 """`user_version` of our files."""
 
 _RECALLS_BY = tuple(
@@ -49,12 +49,41 @@ _WATCHED = (
     "changes INTEGER NOT NULL DEFAULT 0",
 )
 
+_SERVED_BY = (
+    "producer TEXT NOT NULL DEFAULT ''",
+    "pool TEXT NOT NULL DEFAULT ''",
+    "node TEXT NOT NULL DEFAULT ''",
+    "confidence REAL NOT NULL DEFAULT 1",
+)
+_SAID_BY = ("tenant TEXT NOT NULL DEFAULT ''", "weight REAL NOT NULL DEFAULT 1")
+
+_QUARANTINES = (
+    """CREATE TABLE quarantines (
+        number INTEGER PRIMARY KEY,
+        sequence INTEGER NOT NULL, id TEXT NOT NULL UNIQUE, at REAL NOT NULL, by TEXT NOT NULL,
+        reason TEXT NOT NULL, threshold REAL NOT NULL, seeds TEXT NOT NULL, lifted REAL
+    )""",
+    """CREATE TABLE held (
+        number INTEGER PRIMARY KEY,
+        quarantine TEXT NOT NULL, entry TEXT NOT NULL, tenant TEXT NOT NULL, pool TEXT,
+        node TEXT NOT NULL, hop INTEGER NOT NULL, probability REAL NOT NULL,
+        doubtful INTEGER NOT NULL, lifted INTEGER NOT NULL DEFAULT 0
+    )""",
+    "CREATE INDEX held_by_quarantine ON held (quarantine)",
+    "CREATE INDEX held_now ON held (entry) WHERE lifted = 0",
+)
+
 STEPS: Mapping[int, Sequence[str]] = {
     1: ("ALTER TABLE meta ADD COLUMN began INTEGER NOT NULL DEFAULT 0", *_RECALLS_BY),
     2: (
         "ALTER TABLE judgements ADD COLUMN question TEXT NOT NULL DEFAULT ''",
         *(f"ALTER TABLE sources ADD COLUMN {column}" for column in _WATCHED),
         *_LESSONS,
+    ),
+    3: (
+        *(f"ALTER TABLE servings ADD COLUMN {column}" for column in _SERVED_BY),
+        *(f"ALTER TABLE judgements ADD COLUMN {column}" for column in _SAID_BY),
+        *_QUARANTINES,
     ),
 }
 """What makes of a version the next one."""
@@ -144,17 +173,19 @@ _TABLES = (
         PRIMARY KEY (entry, recall)
     ) WITHOUT ROWID""",
     "CREATE INDEX recalled_by_recall ON recalled (recall, position)",
-    """CREATE TABLE judgements (
+    f"""CREATE TABLE judgements (
         number INTEGER PRIMARY KEY,
         entry TEXT NOT NULL, value TEXT NOT NULL, verdict TEXT NOT NULL,
         by TEXT NOT NULL, confidence REAL NOT NULL, at REAL NOT NULL,
-        question TEXT NOT NULL DEFAULT ''
+        question TEXT NOT NULL DEFAULT '',
+        {", ".join(_SAID_BY)}
     )""",
     "CREATE INDEX judgements_by_entry ON judgements (entry)",
-    """CREATE TABLE servings (
+    f"""CREATE TABLE servings (
         number INTEGER PRIMARY KEY,
         entry TEXT NOT NULL, tenant TEXT NOT NULL, tier TEXT NOT NULL,
-        similarity REAL NOT NULL, at REAL NOT NULL
+        similarity REAL NOT NULL, at REAL NOT NULL,
+        {", ".join(_SERVED_BY)}
     )""",
     "CREATE INDEX servings_by_entry ON servings (entry)",
     """CREATE TABLE counters (
@@ -163,6 +194,7 @@ _TABLES = (
         PRIMARY KEY (tenant, node, outcome)
     ) WITHOUT ROWID""",
     *_LESSONS,
+    *_QUARANTINES,
 )
 
 

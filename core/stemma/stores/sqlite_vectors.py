@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from stemma.stores.rows import Half, intact
-from stemma.stores.sqlite_pages import lenient
+from stemma.stores.sqlite_pages import readable
 from stemma.stores.text import unescape
 
 __all__ = ["gather"]
@@ -26,13 +26,7 @@ def gather(cursor: sqlite3.Cursor, after: int) -> tuple[list[str], list[str], Se
     Row by row into one piece of memory: a hundred thousand small objects would be slow to make,
     and leave the process's memory in shreds.
     """
-    try:
-        return _gather(cursor.execute(_AFTER, (after,)))
-    except sqlite3.OperationalError as error:
-        if "decode to UTF-8" not in str(error):
-            raise
-    with lenient(cursor):
-        return _gather(cursor.execute(_AFTER, (after,)))
+    return readable(cursor, lambda: _gather(cursor.execute(_AFTER, (after,))))
 
 
 def _gather(rows: Iterable[Any]) -> tuple[list[str], list[str], Sequence[Half]]:

@@ -27,10 +27,12 @@ from stemma.testing.builders import HOSTILE, NOW, entry, put, put_one, source, v
 from stemma.testing.store_arrivals import ArrivalPromises
 from stemma.testing.store_entries import EntryPromises
 from stemma.testing.store_following import FollowingPromises
+from stemma.testing.store_holds import HoldPromises, quarantine
 from stemma.testing.store_judgements import JudgementPromises
 from stemma.testing.store_lessons import LessonPromises, lesson
 from stemma.testing.store_lineage import LineagePromises
 from stemma.testing.store_recalls import RecallPromises
+from stemma.testing.store_sharing import SharingPromises
 from stemma.testing.store_watching import WatchingPromises
 
 __all__ = ["PersistentStoreConformance", "StoreConformance"]
@@ -45,6 +47,8 @@ class StoreConformance(
     FollowingPromises,
     LessonPromises,
     WatchingPromises,
+    SharingPromises,
+    HoldPromises,
 ):
     """Every promise of `stemma.stores.protocol.Store`, as tests.
 
@@ -103,6 +107,8 @@ class PersistentStoreConformance(StoreConformance):
         count = Count(tenant="y", node="answer", outcome="hit", lookups=3, seconds=0.5, tokens=7)
         store.journal([serving], [count])
         store.learn([lesson("b", "y")])
+        store.hold(quarantine("q", "b", "a"))
+        store.release(store.hold(quarantine("r", "b")).id, now=NOW)
 
         def told(store: Store) -> list[object]:
             changes = store.changes(1)
@@ -115,6 +121,9 @@ class PersistentStoreConformance(StoreConformance):
                 {name: v.tolist() for name, v in store.vectors(["b"]).items()},
                 [*changes.ids, *changes.removed, changes.sequence],
                 store.recalls(),
+                store.quarantines(),
+                store.descent(["a"]),
+                store.flows(now=NOW),
                 store.judgements(),
                 store.lessons("y", "answer"),
                 store.servings(),

@@ -25,7 +25,17 @@ Args = tuple[Any, ...]
 Named = dict[str, Any]
 
 READS = frozenset(
-    {"get", "ancestry", "changes", "vectors", "lineage", "children", "lessons", "sequence"}
+    {
+        "get",
+        "ancestry",
+        "changes",
+        "vectors",
+        "lineage",
+        "children",
+        "lessons",
+        "offered",
+        "sequence",
+    }
 )
 WRITES = frozenset({"put", "remove", "judge", "journal", "learn"})
 

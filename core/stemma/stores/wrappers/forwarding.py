@@ -13,7 +13,7 @@ import numpy as np
 
 from stemma import forking
 from stemma.entry import Entry, Lineage
-from stemma.outcome import Recall, Stored
+from stemma.outcome import Quarantine, Recall, Stored
 from stemma.selector import Selector
 from stemma.stores.protocol import (
     Ancestry,
@@ -26,6 +26,7 @@ from stemma.stores.protocol import (
     Serving,
     Store,
 )
+from stemma.stores.sharing import CROSSED, Flow, Shared
 
 __all__ = ["Forwarding"]
 
@@ -172,6 +173,57 @@ class Forwarding:
     def recalls(self, *, limit: int = 1000) -> tuple[Recall, ...]:
         """See `Store.recalls`."""
         return cast("tuple[Recall, ...]", self._ask("recalls", limit=limit))
+
+    def offered(self, place: str, *, limit: int = 1000) -> tuple[Entry, ...]:
+        """See `Sharing.offered`."""
+        return cast("tuple[Entry, ...]", self._ask("offered", place, limit=limit))
+
+    async def aoffered(self, place: str, *, limit: int = 1000) -> tuple[Entry, ...]:
+        """As `offered`."""
+        return cast("tuple[Entry, ...]", await self._aask("offered", place, limit=limit))
+
+    def descent(self, ids: Sequence[str]) -> tuple[tuple[str, str], ...]:
+        """See `Sharing.descent`."""
+        return cast("tuple[tuple[str, str], ...]", self._ask("descent", ids))
+
+    async def adescent(self, ids: Sequence[str]) -> tuple[tuple[str, str], ...]:
+        """As `descent`."""
+        return cast("tuple[tuple[str, str], ...]", await self._aask("descent", ids))
+
+    def crossed(self, *, limit: int = CROSSED) -> tuple[tuple[str, str], ...]:
+        """See `Sharing.crossed`."""
+        return cast("tuple[tuple[str, str], ...]", self._ask("crossed", limit=limit))
+
+    def shared(self) -> tuple[Shared, ...]:
+        """See `Sharing.shared`."""
+        return cast("tuple[Shared, ...]", self._ask("shared"))
+
+    def flows(
+        self, *, now: float, half_life: float | None = None, entries: Sequence[str] | None = None
+    ) -> tuple[Flow, ...]:
+        """See `Sharing.flows`."""
+        found = self._ask("flows", now=now, half_life=half_life, entries=entries)
+        return cast("tuple[Flow, ...]", found)
+
+    def hold(self, quarantine: Quarantine) -> Quarantine:
+        """See `Sharing.hold`."""
+        return cast("Quarantine", self._ask("hold", quarantine))
+
+    async def ahold(self, quarantine: Quarantine) -> Quarantine:
+        """As `hold`."""
+        return cast("Quarantine", await self._aask("hold", quarantine))
+
+    def release(self, id: str, *, now: float) -> Quarantine | None:
+        """See `Sharing.release`."""
+        return cast("Quarantine | None", self._ask("release", id, now=now))
+
+    async def arelease(self, id: str, *, now: float) -> Quarantine | None:
+        """As `release`."""
+        return cast("Quarantine | None", await self._aask("release", id, now=now))
+
+    def quarantines(self, *, limit: int = 1000) -> tuple[Quarantine, ...]:
+        """See `Sharing.quarantines`."""
+        return cast("tuple[Quarantine, ...]", self._ask("quarantines", limit=limit))
 
     def sizes(self) -> Mapping[tuple[str, str], int]:
         """See `Store.sizes`."""

@@ -2,8 +2,9 @@
 
 Every call has a budget. What is not answered within it is given up (the caller gets
 `StoreUnavailable`, which the engine turns into a miss) and a circuit breaker sees to it that
-nobody else waits: see `stemma.stores.wrappers.breaker`. With an outbox, recalls and judgements
-that the store could not take are kept durably; until it has taken them, nothing is read from it.
+nobody else waits: see `stemma.stores.wrappers.breaker`. With an outbox, recalls, quarantines and
+judgements that the store could not take are kept durably; until it has taken them, nothing is read
+from it.
 """
 
 from __future__ import annotations
@@ -34,8 +35,9 @@ class Guarded(Forwarding):
 
     Sync calls run on a few threads of its own; async ones on the store's native twins where it has
     them. `changes`, which may rightly be long, goes on in the background when its budget is over,
-    and whoever asks for it next gets it. Recalls, `check` and questions over everything may be
-    long, too: they ask for the sequence first, so that a store that is out costs them no more.
+    and whoever asks for it next gets it. Recalls, quarantines, `check` and questions over
+    everything may be long, too: they ask for the sequence first, so that a store that is out costs
+    them no more.
 
     Args:
         store: The store that is guarded; closed with this one.
@@ -49,8 +51,9 @@ class Guarded(Forwarding):
         open_for: Seconds until the store is tried again.
         workers: How many calls are made at once, 2 or more. Calls that hang do not count; when
             there are three times as many of those, the store is not asked again before one ends.
-        outbox: A directory for recalls and judgements that the store could not take. Without it
-            they are lost, and the caller told so. Processes on one machine should name the same.
+        outbox: A directory for recalls, quarantines and judgements that the store could not take.
+            Without it they are lost, and the caller told so. Processes on one machine should name
+            the same.
         clock: Where time comes from.
 
     Raises:
@@ -109,7 +112,7 @@ class Guarded(Forwarding):
 
     @property
     def pending(self) -> int:
-        """How many recalls and judgements wait in the outbox."""
+        """How many recalls, quarantines and judgements wait in the outbox."""
         return 0 if self._outbox is None else len(self._outbox)
 
     def listen(self, listener: Listener) -> Callable[[], None]:

@@ -15,12 +15,13 @@ import secrets
 import time
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from stemma.errors import StoreError, StoreUnavailable, UsageError
 from stemma.files import write_whole
+from stemma.outcome import Held, Quarantine
 from stemma.selector import Selector
 from stemma.stores.protocol import Judgement
 from stemma.stores.text import escape, unescape
@@ -29,13 +30,13 @@ __all__ = ["Note", "Outbox", "note_of"]
 
 _END = ".json"
 
-_COMPARED = frozenset({"agreed", "disagreed", "same"})
+_HARMLESS = frozenset({"agreed", "disagreed", "same", "grounded", "promoted"})
 """Judgements that take nothing back: if the store cannot take them, nothing wrong is served."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Note:
-    """A recall or a judgement that waits.
+    """A recall, a quarantine or a judgement that waits.
 
     Args:
         selector: What a recall names, or `None`.
@@ -43,6 +44,7 @@ class Note:
         cascade: Whether what was built from it goes, too.
         judgement: The judgement, or `None`.
         near: The entries near a wrong hit.
+        quarantine: The quarantine, or `None`.
     """
 
     selector: Selector | None = None
@@ -50,11 +52,14 @@ class Note:
     cascade: bool = True
     judgement: Judgement | None = None
     near: tuple[str, ...] = ()
+    quarantine: Quarantine | None = None
 
     def request(self) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
         """The method of a store that does it, with its arguments."""
         if self.selector is not None:
             return "recall", (self.selector,), {"now": self.now, "cascade": self.cascade}
+        if self.quarantine is not None:
+            return "hold", (self.quarantine,), {}
         return "judge", (self.judgement, self.near), {}
 
 
@@ -163,10 +168,12 @@ def note_of(method: str, args: tuple[Any, ...], named: dict[str, Any]) -> Note |
     if method == "judge":
         judgement, near = args
         return (
-            None if judgement.verdict in _COMPARED else Note(judgement=judgement, near=tuple(near))
+            None if judgement.verdict in _HARMLESS else Note(judgement=judgement, near=tuple(near))
         )
     if method == "recall" and not named["dry_run"]:
         return Note(selector=args[0], now=named["now"], cascade=named["cascade"])
+    if method == "hold":
+        return Note(quarantine=args[0])
     return None
 
 
@@ -177,6 +184,9 @@ def _text(note: Note) -> str:
     if note.judgement is not None:
         parts["judge"] = _each(escape, asdict(note.judgement))
         parts["near"] = list(map(escape, note.near))
+    if note.quarantine is not None:
+        plain = replace(note.quarantine, seeds=dict(note.quarantine.seeds))
+        parts["hold"] = _each(escape, asdict(plain))
     body = json.dumps(parts, sort_keys=True)
     return json.dumps({"note": body, "sum": zlib.crc32(body.encode())})
 
@@ -193,9 +203,25 @@ def _note(text: str) -> Note:
         cascade=parts["cascade"],
         judgement=Judgement(**_each(unescape, parts["judge"])) if "judge" in parts else None,
         near=tuple(map(unescape, parts.get("near", ()))),
+        quarantine=_quarantine(_each(unescape, parts["hold"])) if "hold" in parts else None,
     )
+
+
+def _quarantine(parts: dict[str, Any]) -> Quarantine:
+    held = tuple(Held(**one) for one in parts.pop("entries"))
+    return Quarantine(**parts, entries=held)
 
 
 def _each(change: Callable[[str], str], parts: Mapping[str, Any]) -> dict[str, Any]:
     """The parts with their texts changed: JSON joins two halves of a character, and we must not."""
-    return {name: change(one) if isinstance(one, str) else one for name, one in parts.items()}
+    return {change(name): _changed(change, one) for name, one in parts.items()}
+
+
+def _changed(change: Callable[[str], str], part: Any) -> Any:
+    if isinstance(part, str):
+        return change(part)
+    if isinstance(part, Mapping):
+        return _each(change, part)
+    if isinstance(part, list | tuple):
+        return [_changed(change, one) for one in part]
+    return part
