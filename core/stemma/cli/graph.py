@@ -77,7 +77,7 @@ def graph(  # noqa: PLR0917 - a command's options, given by name
 
 def _reckoned(cache: Cache, seeds: Sequence[str], **options: Any) -> nx.DiGraph:
     """The graph, and where seeds are named, what comes of them."""
-    found = cache.propagation(**options)  # type: ignore[attr-defined]
+    found = cache.propagation(**options)
     return (found.spread(*(the_entry(cache, one).id for one in seeds)) if seeds else found).graph
 
 
