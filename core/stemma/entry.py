@@ -13,6 +13,7 @@ from stemma.scope import Labels, Node, Scope
 from stemma.walk import Walk
 
 __all__ = [
+    "PERSONAL",
     "QUARANTINED",
     "SCHEMA",
     "UNJUDGED",
@@ -29,7 +30,11 @@ __all__ = [
     "Verdict",
     "arrivals",
     "content_digest",
+    "personal_bar",
 ]
+
+PERSONAL = "tenant:"
+"""Begins what bars an entry for one tenant alone. No digest does."""
 
 SCHEMA = 1
 """Version of the stored form of an entry."""
@@ -58,6 +63,11 @@ def arrivals(index: str) -> str:
     (`Frame.read_unstored`).
     """
     return f"arrivals:{index}"
+
+
+def personal_bar(tenant: str, what: str) -> str:
+    """What bars an entry of a pool from a question, or its value, for one tenant alone."""
+    return f"{PERSONAL}{tenant}:{what}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -125,6 +135,7 @@ class Judged:
         disagreed: How many did not.
         barred: What it may never answer: digests of questions (`Hit.question`) and, where it is
             wrong for its own, of its value. Kept for the entry's id, also when it is replaced.
+            Some hold for one tenant alone (`personal_bar`).
         doubted: Whether it was a wrong hit, or lies near one: before it is served by meaning again,
             an audit must agree with it.
         answer: The value hash by which its answer is known, where it says the same as another

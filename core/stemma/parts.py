@@ -6,8 +6,9 @@ import itertools
 import logging
 import math
 from collections.abc import Callable
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
+from stemma.checking import Checking
 from stemma.clock import Clock
 from stemma.embedders.protocol import Embedder
 from stemma.entry import Cost, Entry
@@ -32,6 +33,9 @@ from stemma.scope import Scope
 from stemma.stores.protocol import Store
 from stemma.trials import Trials
 from stemma.unsettled import Unsettled
+
+if TYPE_CHECKING:
+    from stemma.grounding.grounded import Grounder
 
 __all__ = ["Fail", "Parts", "kind_of"]
 
@@ -67,6 +71,7 @@ class Parts:
         confidence: ConfidencePolicy | None = None,
         grey: GreyBand | None = None,
         budget: float = RISK,
+        grounder: Grounder | None = None,
     ) -> None:
         self.store = store
         self.index = index
@@ -82,6 +87,7 @@ class Parts:
         self.trials = Trials()
         self.unsettled = Unsettled()
         self.hearing = Hearing(self, grey, self.same_answer)
+        self.checking = Checking(self, grounder)
         self.budget = budget
         self.listeners = Listeners()
         self.journal = Journal(store, lambda error: self.fault("journal", error))

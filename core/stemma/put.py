@@ -160,6 +160,9 @@ class Putting:
                 self._parts.join(
                     frame, result.entry, result.entry.sequence, one.encoded.text, "stored"
                 )
+                self._parts.checking.after(
+                    one.ticket.query, one.value, one.encoded.text, result.entry
+                )
             self.done(one.ticket, result, one.encoded.value)
         return stored
 

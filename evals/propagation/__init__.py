@@ -15,6 +15,7 @@ from evals.measuring import Measured
 __all__ = ["PARTS", "measured", "run"]
 
 PARTS = {
+    "attacks": "what tenants can do to what others are served: by reports",
     "containing": "how long a quarantine takes to stop what is being served",
     "grounding": "right and hallucinated answers told apart by their sources, against baselines",
     "recall": "worlds in a real store: what recall and quarantine find, and hold, of the truth",

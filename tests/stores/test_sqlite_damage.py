@@ -8,12 +8,16 @@ from pathlib import Path
 import pytest
 
 from stemma.codec import MAX_PAYLOAD
+from stemma.entry import Offer
 from stemma.errors import StoreError
 from stemma.lineage.validity import judge
+from stemma.request import Key
 from stemma.scope import Labels
 from stemma.selector import Selector
+from stemma.stores.protocol import Serving
 from stemma.stores.sqlite import SqliteStore
 from stemma.testing.builders import NOW, entry, put_one, source, vector
+from stemma.testing.store_holds import quarantine
 
 
 @pytest.fixture
@@ -147,9 +151,10 @@ def test_lost_edges_are_restored(path: Path):
 
 
 def test_orphans_are_removed(path: Path):
-    """Vectors, labels and edges of nothing are no use to anybody."""
+    """Vectors, labels, edges and holds of nothing are no use to anybody."""
     store = SqliteStore(path)
     put_one(store, entry("a"), vector=vector(1, 0))
+    store.hold(quarantine("q", "a"))
     alter(
         path,
         "UPDATE entries SET id = id",
@@ -158,8 +163,78 @@ def test_orphans_are_removed(path: Path):
         "INSERT INTO edges VALUES ('a', 'nobody')",
         "INSERT INTO source_edges VALUES ('a', 'nobody')",
     )
-    assert len(store.check()) == 4
+    assert len(store.check()) == 5
     assert store.check() == ()
+    store.close()
+
+
+def test_labels_that_are_missing_are_restored(path: Path):
+    """By them a recall finds an entry, and a promotion what is offered to a place."""
+    store = SqliteStore(path)
+    offer = Offer(pool="p", place=Key("partition", "group", "place"))
+    put_one(store, entry("a", labels=Labels(tags=("t",)), offer=offer))
+    alter(path, "DELETE FROM labels")
+    assert store.offered("place") == ()
+    assert store.check() == ("2 labels were missing: restored",)
+    assert store.check() == ()
+    assert [one.id for one in store.offered("place")] == ["a"]
+    assert len(store.recall(Selector(tag="t"), now=NOW)) == 1
+    store.close()
+
+
+def test_what_is_held_stays_so_where_its_quarantine_is_damaged(path: Path):
+    """A check gives it a receipt again, by which it can be released; its other words are lost."""
+    store = SqliteStore(path)
+    put_one(store, entry("a"))
+    put_one(store, entry("b"))
+    store.hold(quarantine("q", "a"))
+    store.hold(quarantine("r", "b"))
+    alter(
+        path,
+        "DELETE FROM quarantines WHERE id = 'q'",
+        "UPDATE quarantines SET seeds = '[1' WHERE id = 'r'",
+    )
+    found = store.get(["a", "b"]).entries
+    assert [found["a"].held, found["b"].held] == ["q", "r"]
+    assert store.quarantines() == ()
+    lines = store.check()
+    assert len(lines) == 2
+    assert all("quarantines" in line for line in lines)
+    assert store.check() == ()
+    assert sorted(one.id for one in store.quarantines()) == ["q", "r"]
+    for name in ("q", "r"):
+        released = store.release(name, now=NOW)
+        assert released is not None
+        assert len(released) == 1
+    found = store.get(["a", "b"]).entries
+    assert [found["a"].held, found["b"].held] == ["", ""]
+    store.close()
+
+
+def test_damaged_rows_of_servings_are_left_out_of_the_flows(path: Path):
+    """As what is not a number cannot be added up."""
+    store = SqliteStore(path)
+    given = [Serving(name, "y", "exact", 1.0, NOW, "x") for name in "abcd"]
+    store.journal(given, [])
+    alter(
+        path,
+        "UPDATE servings SET at = 'soon' WHERE entry = 'a'",
+        "UPDATE servings SET similarity = x'00' WHERE entry = 'b'",
+        "UPDATE servings SET confidence = 'sure' WHERE entry = 'c'",
+    )
+    (one,) = store.flows(now=NOW)
+    assert (one.uses, one.weight) == (1, 1.0)
+    store.close()
+
+
+def test_a_damaged_lineage_shares_nothing(path: Path):
+    """And the others are told all the same."""
+    store = SqliteStore(path)
+    for tenant in ("x", "y", "z"):
+        put_one(store, entry(tenant, tenant=tenant), sources=[source(owner="public")])
+    for record in ("[[", "{}", '[[],["x"]]', "[1,2]"):
+        alter(path, f"UPDATE lineages SET record = '{record}' WHERE child = 'z'")
+        assert [one.tenant for one in store.shared()] == ["x", "y"]
     store.close()
 
 

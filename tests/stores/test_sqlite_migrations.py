@@ -10,9 +10,11 @@ import pytest
 from stemma.errors import SchemaTooNew
 from stemma.selector import Selector
 from stemma.stores import sqlite_schema
+from stemma.stores.protocol import Serving
 from stemma.stores.sqlite import SqliteStore
 from stemma.stores.sqlite_pool import connect
-from stemma.testing.builders import NOW, entry, put_one
+from stemma.testing.builders import NOW, entry, put_one, source
+from stemma.testing.store_holds import quarantine
 
 OLDER = range(1, sqlite_schema.VERSION)
 """The versions that were ever written; of each, one file lies here as statements."""
@@ -60,7 +62,9 @@ def holds_everything(store: SqliteStore) -> None:
     assert [dict(one.selector) for one in store.recalls()] == [{"tag": "gone"}]
     assert [one.verdict for one in store.judgements()] == ["supported"]
     assert store.counts()[0].lookups == 3
-    assert store.servings()[0].entry == "a"
+    assert store.servings()[0] == Serving("a", "acme", "exact", 1.0, NOW)
+    assert [one.held for one in store.find()] == ["", "", ""]
+    assert store.quarantines() == ()
     assert store.check() == ()
 
 
@@ -71,7 +75,14 @@ def test_an_older_file_is_brought_up_to_date(path: Path, version: int):
     store = SqliteStore(path)
     holds_everything(store)
     put_one(store, entry("new"), parents=[entry("a")])
-    assert len(store.recall(Selector(source="doc-1"), now=NOW)) == 3
+    store.hold(quarantine("q", "b"))
+    assert store.get(["b"]).entries["b"].held == "q"
+    put_one(store, entry("of another", tenant="x"), sources=[source(owner="tenant:acme")])
+    assert [(one.document, one.tenant) for one in store.shared()] == [
+        ("doc-1", "acme"),
+        ("doc-1", "x"),
+    ]
+    assert len(store.recall(Selector(source="doc-1"), now=NOW)) == 4
     store.close()
     assert version_of(path) == sqlite_schema.VERSION
     fresh = path.with_name("fresh.db")

@@ -10,12 +10,15 @@ from pathlib import Path
 import pytest
 
 from stemma.codec import JsonCodec
+from stemma.entry import Offer
 from stemma.errors import CodecError, StoreError
+from stemma.request import Key
 from stemma.scope import Labels
 from stemma.selector import Selector
 from stemma.stores.protocol import Count, Judgement, Serving
 from stemma.stores.sqlite import SqliteStore
 from stemma.testing.builders import HOSTILE, NOW, entry, put, put_one, source, vector
+from stemma.testing.store_holds import quarantine
 from stemma.testing.store_lessons import lesson
 
 
@@ -50,7 +53,8 @@ def use_everything(store: SqliteStore, text: str) -> None:
     """Every method, with one text wherever a text may be."""
     labels = Labels(session=text, user=text, arm=text, tags=(text,), subject=text, writer=text)
     fields = {"tenant": text, "partition": text, "group": text, "model": text, "index": text}
-    one = entry(text, text, labels=labels, focus=text, codec=text, pool=text, **fields)
+    offer = Offer(pool=text, place=Key(text, text, text))
+    one = entry(text, text, labels=labels, focus=text, codec=text, pool=text, offer=offer, **fields)
     read = source(text, text, content=text, owner=text, index=text)
     stored = put_one(store, one, sources=[read], vector=vector(1, 0))
     put_one(store, entry(f"child of {text}", tenant=text), parents=[stored], sources=[read])
@@ -66,8 +70,16 @@ def use_everything(store: SqliteStore, text: str) -> None:
     store.judge(
         Judgement(entry=text, value=text, verdict="supported", by=text, confidence=1.0, at=NOW)
     )
-    serving = Serving(entry=text, tenant=text, tier="exact", similarity=1.0, at=NOW)
+    serving = Serving(text, text, "exact", 1.0, NOW, text, text, text)
     store.journal([serving], [Count(tenant=text, node=text, outcome=text, lookups=1)])
+    store.offered(text)
+    store.descent([text, "other"])
+    store.flows(now=NOW, half_life=1.0)
+    store.flows(now=NOW, entries=[text, "other"])
+    store.hold(quarantine(text, text, text=text))
+    store.release(text, now=NOW)
+    for read_all in (store.crossed, store.shared, store.quarantines):
+        read_all()
     every = dict.fromkeys(("source", "tenant", "tag", "writer", "subject", "model", "index"), text)
     store.find(Selector(entry=text, **every))
     store.recall(Selector(**every), now=NOW, dry_run=True)
@@ -143,6 +155,14 @@ def read_everything(store: SqliteStore) -> None:
         store.servings,
         store.judgements,
         lambda: store.lessons("acme", "answer"),
+        lambda: store.offered("place"),
+        lambda: store.descent(["a"]),
+        store.crossed,
+        store.shared,
+        lambda: store.flows(now=NOW),
+        store.quarantines,
+        lambda: store.hold(quarantine("r", "a")),
+        lambda: store.release("q", now=NOW),
         store.recalls,
         store.sizes,
         store.sequence,
@@ -177,6 +197,7 @@ def test_nothing_planted_is_ever_built(tmp_path: Path):
     store = SqliteStore(path)
     parent = put_one(store, entry("a", labels=Labels(tags=("t",))), vector=vector(1, 0))
     put_one(store, entry("b"), parents=[parent], sources=[source()], vector=vector(1, 0))
+    store.hold(quarantine("q", "b"))
     put_one(store, entry("c"), vector=vector(1, 0))
     store.recall(Selector(entry="c"), now=NOW)
     store.judge(

@@ -12,6 +12,7 @@ from stemma.selector import Selector
 from stemma.stores.protocol import Judgement
 from stemma.stores.wrappers.outbox import Note, Outbox
 from stemma.testing.builders import HOSTILE, NOW, entry, put, put_one, source
+from stemma.testing.store_holds import quarantine
 
 OUT = ConnectionRefusedError(111, "refused")
 
@@ -47,6 +48,35 @@ def test_a_recall_during_an_outage_is_done_before_the_first_read(faulty, guarded
     (receipt,) = guarded.recalls()
     assert dict(receipt.selector) == {"source": "a"}
     assert told == ["outbox:kept", "outbox:applied"]
+
+
+def test_a_quarantine_during_an_outage_holds_before_the_first_read(faulty, guarded):
+    """As a recall: what is suspected is not served; a release is only told to have failed."""
+    put_one(guarded, entry())
+    faulty.mode = OUT
+    with pytest.raises(StoreUnavailable, match="kept, and applied before anything is read again"):
+        guarded.hold(quarantine("q", "a"))
+    assert guarded.pending == 1
+    faulty.mode = "well"
+    assert guarded.get(["a"]).entries["a"].held == "q"
+    assert guarded.pending == 0
+    faulty.mode = OUT
+    with pytest.raises(StoreUnavailable):
+        guarded.release("q", now=NOW)
+    assert guarded.pending == 0
+
+
+async def test_a_quarantine_during_an_outage_is_kept_on_a_loop_too(faulty, guarded):
+    """By the async twin."""
+    await guarded.aput([put(entry(), since=guarded.sequence())], NOW)
+    faulty.mode = OUT
+    with pytest.raises(StoreUnavailable, match="it is kept"):
+        await guarded.ahold(quarantine("q", "a"))
+    faulty.mode = "well"
+    assert (await guarded.aget(["a"])).entries["a"].held == "q"
+    assert await guarded.adescent(["a"]) == await guarded.aoffered("place") == ()
+    assert (await guarded.arelease("q", now=NOW)).lifted == NOW
+    assert (await guarded.aget(["a"])).entries["a"].held == ""
 
 
 @pytest.mark.parametrize("use", ["get", "ancestry", "find", "put", "children"])
@@ -237,6 +267,7 @@ def test_notes_are_for_the_owner_s_eyes_only(path):
 def test_notes_come_back_as_they_were_and_in_order(path):
     """Hostile texts included."""
     kept = [Note(selector=Selector(tag=text), now=NOW, cascade=False) for text in HOSTILE]
+    kept += [Note(quarantine=quarantine(text, text, "b", text=text)) for text in HOSTILE]
     for note in kept:
         Outbox(path).keep(note)
     outbox = Outbox(path)

@@ -8,9 +8,11 @@ import stemma
 from stemma.errors import StoreUnavailable, UsageError
 from stemma.selector import Selector
 from stemma.stores.memory import MemoryStore
+from stemma.stores.protocol import Judgement
 from stemma.stores.wrappers.two_level import OVERHEAD, TwoLevel
 from stemma.testing.builders import NOW, entry, put, put_one, source
 from stemma.testing.fakes import Scripted
+from stemma.testing.store_holds import quarantine
 
 
 class Shared(MemoryStore):
@@ -68,7 +70,7 @@ def test_without_a_lease_every_read_asks(shared, clock):
 
 
 def test_its_own_writes_are_seen_at_once(shared, near):
-    """A put, a recall, a removal, a verdict: nothing read before is served after."""
+    """A put, a recall, a removal, a verdict, a quarantine: nothing read before is served after."""
     put_one(near, entry("a", "one"))
     near.get(["a"])
     put_one(near, entry("a", "two"))
@@ -77,8 +79,28 @@ def test_its_own_writes_are_seen_at_once(shared, near):
     assert near.get(["a"]).entries == {}
     put_one(near, entry("b"))
     near.get(["b"])
+    near.hold(quarantine("q", "b"))
+    assert near.get(["b"]).entries["b"].held == "q"
+    near.release("q", now=NOW)
+    assert near.get(["b"]).entries["b"].held == ""
     near.recall(Selector(entry="b"), now=NOW)
     assert near.get(["b"]).entries == {}
+
+
+def test_what_grounding_says_is_seen_at_once_and_the_others_stay_near(shared, near):
+    """It is said of every put; any other verdict empties the memory."""
+    for name in ("a", "b"):
+        put_one(near, entry(name, "one"))
+        near.get([name])
+    shared.fetched.clear()
+    said = {"entry": "a", "value": "one", "by": "check", "confidence": 0.25, "at": NOW}
+    near.judge(Judgement(verdict="grounded", **said))
+    assert near.get(["a"]).entries["a"].confidence == 0.25
+    near.get(["b"])
+    assert shared.fetched == [["a"]]
+    near.judge(Judgement(verdict="agreed", **said))
+    near.get(["b"])
+    assert shared.fetched == [["a"], ["b"]]
 
 
 def test_what_was_put_is_near(shared, near):

@@ -129,14 +129,15 @@ def _judged(cache: Cache, entry: Entry) -> dict[str, Any]:
         agreed=judged.agreed,
         disagreed=judged.disagreed,
     )
-    said = parts.store.judgements(entry=entry.id, limit=SAID)
+    known = cache.verdicts(entry.id)
     return {
         "confidence_now": round(now, 3),
         "audits": {"agreed": judged.agreed, "disagreed": judged.disagreed},
         "barred": list(judged.barred),
         "doubted": judged.doubted,
         "answer": entry.answer,
-        "said": [f"{one.verdict} by {one.by}" for one in said],
+        "wrong": round(known.probability, 3),
+        "said": [str(one) for one in reversed(known.said[-SAID:])],
     }
 
 
@@ -191,6 +192,32 @@ def recall(  # noqa: PLR0917 - a command's options, given by name
         table.add_row(item.entry, escape(item.tenant), item.node, str(item.hop))
     if receipt.entries:
         console.print(table)
+
+
+@app.command()
+def report(  # noqa: PLR0917 - a command's options, given by name
+    entry: Annotated[str, typer.Argument(help="The entry's id, or the beginning of it.")],
+    verdict: Annotated[
+        str, typer.Argument(help="hallucinated, supported, unknown (takes back) or wrong_hit.")
+    ],
+    by: Annotated[str, typer.Option(help="Who says so.")],
+    confidence: Annotated[float, typer.Option(help="How sure they are, 0 to 1.")] = 1.0,
+    question: Annotated[
+        str, typer.Option(help="Of a wrong hit: the digest of the question, as its note has it.")
+    ] = "",
+    db: Database = DEFAULT,
+    as_json: AsJson = False,
+) -> None:
+    """Say, as an operator, that an entry's value is right or wrong, or that a hit was wrong."""
+    with opened(db) as cache:
+        known = cache.engine.parts.store.lineage(entry) is not None
+        named = entry if known else the_entry(cache, entry).id
+        note = {"entry": named, "question": question}
+        told = cache.report(note, verdict, by=by, confidence=confidence)  # type: ignore[arg-type]
+    if as_json:
+        print_json(dataclasses.asdict(told))
+    else:
+        console.print(escape(str(told)))
 
 
 @app.command()

@@ -196,6 +196,7 @@ class HoldPromises:
             assert len(store.recall(Selector(entry="a"), now=NOW)) == 1
         else:
             assert store.remove(["a"]) == 1
+        assert store.check() == ()
         put_one(store, entry())
         assert _held(store) == ""
         assert store.quarantines() == (receipt,)
