@@ -17,7 +17,7 @@ from stemma.clock import Clock, SystemClock
 from stemma.codec import BytesCodec, Codec, Encoded, Form, JsonCodec, VectorCodec, storable
 from stemma.embedders.protocol import Embedder, TokenEmbedder
 from stemma.engine import Served
-from stemma.entry import Cost, Edge, Entry, Lineage, Source, SourceEdge, content_digest
+from stemma.entry import Cost, Edge, Entry, Lineage, Source, SourceEdge, content_digest, owner_of
 from stemma.errors import (
     CacheFault,
     CodecError,
@@ -37,6 +37,7 @@ from stemma.errors import (
     UsageError,
 )
 from stemma.events import Event
+from stemma.isolation import Isolation
 from stemma.keys import canonical, digest
 from stemma.lineage import frames
 from stemma.lineage.frames import Frame
@@ -50,8 +51,11 @@ from stemma.policies.confidence import ConfidencePolicy
 from stemma.policies.life import LifePolicy
 from stemma.policies.neighbours import of_length_one, unit
 from stemma.policies.novelty import Novelty
+from stemma.policies.pools import PoolPolicy
 from stemma.policies.same_answer import Answer, SameAnswer
 from stemma.policies.threshold import Policy, ThresholdPolicy
+from stemma.pools import Ready
+from stemma.promoting import Promotion
 from stemma.query import Query
 from stemma.ranked import Found, ranked
 from stemma.ranking import Ranking, RankingCodec
@@ -96,6 +100,7 @@ __all__ = [
     "Frame",
     "Hit",
     "HopLimit",
+    "Isolation",
     "JsonCodec",
     "JudgeError",
     "Key",
@@ -109,10 +114,13 @@ __all__ = [
     "NodeStats",
     "Novelty",
     "Policy",
+    "PoolPolicy",
+    "Promotion",
     "Query",
     "Ranked",
     "Ranking",
     "RankingCodec",
+    "Ready",
     "Recall",
     "Recalled",
     "Report",
@@ -155,6 +163,7 @@ __all__ = [
     "frames",
     "of_length_one",
     "open",
+    "owner_of",
     "ranked",
     "storable",
     "unit",

@@ -18,6 +18,7 @@ from stemma.engine import Engine
 from stemma.errors import StoreError, StoreUnavailable, UsageError
 from stemma.events import Event, Listener
 from stemma.indexes.bits import BitsIndex
+from stemma.isolation import Isolation, isolation
 from stemma.lineage.tree import FamilyTree, family_tree
 from stemma.nodes.answer import answer
 from stemma.nodes.call import call
@@ -36,6 +37,7 @@ from stemma.options import (
 )
 from stemma.outcome import Hit, Recall
 from stemma.parts import Parts
+from stemma.pools import Pools
 from stemma.reporters import Ledger, Reported
 from stemma.reporting import Report, report
 from stemma.spreading import Spreading
@@ -78,6 +80,7 @@ class Cache(Around, Spreading):
             grey=options.grey,
             budget=options.budget,
             grounder=options.grounder,
+            pools=options.pools,
         )
         try:
             parts.saw(store.sequence())
@@ -92,6 +95,7 @@ class Cache(Around, Spreading):
         self.hops = NodeCache("hop", hop, self)
         self.embeddings = EmbeddingCache(self)
         self.reranks = RerankCache(self)
+        self.pools = Pools(parts, lambda: self.speaker)
         self._finalizer = weakref.finalize(self, _close, parts)
         self._name = secrets.token_hex(16)  # by which a pickle finds it again in its own process
         _live[self._name] = self
@@ -255,6 +259,13 @@ class Cache(Around, Spreading):
         parts = self.engine.parts
         parts.journal.flush()
         return summed(parts.store.counts(), parts.store.sizes())
+
+    def isolation(self) -> Isolation:
+        """How well tenants are kept apart: what was refused to cross, and what crossed in pools.
+
+        Looks through all stored entries.
+        """
+        return isolation(self.engine.parts)
 
     def check(self) -> tuple[str, ...]:
         """Look for damage and contradictions, mend what can be mended, say what was found."""

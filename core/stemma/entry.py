@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from stemma.errors import UsageError
 from stemma.keys import digest
 from stemma.request import Key, LeftOut
 from stemma.scope import Labels, Node, Scope
@@ -30,6 +31,7 @@ __all__ = [
     "Verdict",
     "arrivals",
     "content_digest",
+    "owner_of",
     "personal_bar",
 ]
 
@@ -68,6 +70,27 @@ def arrivals(index: str) -> str:
 def personal_bar(tenant: str, what: str) -> str:
     """What bars an entry of a pool from a question, or its value, for one tenant alone."""
     return f"{PERSONAL}{tenant}:{what}"
+
+
+def owner_of(owner: object) -> str:
+    """Whose a source is of which more than its reader may know, as it was declared.
+
+    Args:
+        owner: `"public"`: everybody's; `"pool:…"`: that of a pool's members; `None` or empty: its
+            reader's alone.
+
+    Raises:
+        UsageError: It is none of these.
+    """
+    if owner is None or owner == "":
+        return ""
+    if isinstance(owner, str) and (
+        owner == "public" or owner.removeprefix("pool:") not in ("", owner)
+    ):
+        return owner
+    raise UsageError(
+        f'owner must be "public", "pool:…" with the pool\'s name, or left out, not {owner!r}'
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,11 +14,20 @@ from stemma.indexes.protocol import Index
 from stemma.judges.band import GreyBand
 from stemma.judges.protocol import Judge
 from stemma.lineage.chains import RISK
-from stemma.options import LEARNING, POLICIES, Options, band_of, grounder_of, is_file
+from stemma.options import (
+    LEARNING,
+    POLICIES,
+    Options,
+    band_of,
+    grounder_of,
+    is_file,
+    pools_of,
+)
 from stemma.parts import Fail
 from stemma.policies.confidence import ConfidencePolicy
 from stemma.policies.life import LifePolicy
 from stemma.policies.novelty import Novelty
+from stemma.policies.pools import PoolPolicy
 from stemma.policies.same_answer import SameAnswer
 from stemma.policies.shares import share
 from stemma.policies.threshold import Policy, ThresholdPolicy
@@ -48,6 +58,7 @@ def open(  # noqa: A001 - the name users type: `stemma.open`
     confidence: ConfidencePolicy | None = None,
     budget: float = RISK,
     grounding: Grounder | Literal["check"] | bool | None = None,
+    pools: Mapping[str, PoolPolicy] | None = None,
 ) -> Cache:
     """Open a cache.
 
@@ -87,6 +98,8 @@ def open(  # noqa: A001 - the name users type: `stemma.open`
         grounding: Who is asked, off the path, how far the sources support each answer that is
             stored: a `stemma.grounding.Grounder`, or `True` or `"check"` for the check that needs
             no model. What it finds lowers the entry's confidence. `None` or `False`: nobody.
+        pools: What pools ask for before an answer is copied into them, by name; one that is not
+            named here asks for what `PoolPolicy()` does.
 
     Raises:
         UsageError: An argument is wrong; or the policy file is of another embedder or verifier.
@@ -132,5 +145,6 @@ def open(  # noqa: A001 - the name users type: `stemma.open`
         grey=band_of(judge),
         budget=share("budget", budget),
         grounder=grounder_of(grounding),
+        pools=pools_of(pools),
     )
     return Cache(options)

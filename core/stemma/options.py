@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,6 +20,7 @@ from stemma.policies.confidence import ConfidencePolicy
 from stemma.policies.learning import Learns
 from stemma.policies.life import LifePolicy
 from stemma.policies.novelty import Novelty
+from stemma.policies.pools import PoolPolicy
 from stemma.policies.same_answer import SameAnswer
 from stemma.policies.threshold import Policy, ThresholdPolicy
 from stemma.stores.protocol import Store
@@ -43,6 +45,7 @@ __all__ = [
     "leases_of",
     "must_leave_doubts",
     "policy_of",
+    "pools_of",
     "store_of",
 ]
 
@@ -71,6 +74,7 @@ class Options:
     grey: GreyBand | None = None
     budget: float = RISK
     grounder: Grounder | None = None
+    pools: Mapping[str, PoolPolicy] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +160,22 @@ def grounder_of(given: Grounder | Literal["check"] | bool | None) -> Grounder | 
     if isinstance(given, type) or not isinstance(given, Grounder):
         raise UsageError(f'grounding must be a Grounder, True, False or "check", not {given!r}')
     return given
+
+
+def pools_of(given: Mapping[str, PoolPolicy] | None) -> Mapping[str, PoolPolicy]:
+    """The pools that an argument declares.
+
+    Raises:
+        UsageError: It is no mapping from names to policies.
+    """
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise UsageError(f"pools must be a mapping by name, not {type(given).__name__}")
+    for name, policy in given.items():
+        if not (isinstance(name, str) and name and isinstance(policy, PoolPolicy)):
+            raise UsageError(f"pools must map names to PoolPolicy, not {name!r} to {policy!r}")
+    return dict(given)
 
 
 def must_leave_doubts(policy: Policy) -> None:

@@ -114,7 +114,8 @@ class Hit:
             "saved_tokens": self.entry.cost.tokens,
             "saved_seconds": self.entry.cost.seconds,
         }
-        return {**note, "list": self.list} if self.list else note
+        more = {"list": self.list, "pool": self.entry.pool}
+        return note | {name: value for name, value in more.items() if value}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

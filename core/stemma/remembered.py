@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stemma.effects import Ask, Steps
 from stemma.embedders.protocol import Matrix
 from stemma.entry import Vector
-from stemma.parts import Parts
+
+if TYPE_CHECKING:
+    from stemma.parts import Parts
 
 __all__ = ["Remembered"]
 

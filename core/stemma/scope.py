@@ -15,8 +15,7 @@ Node = Literal["embedding", "retrieval", "rerank", "call", "answer", "hop"]
 NODES: tuple[Node, ...] = get_args(Node)
 
 PURE: frozenset[Node] = frozenset({"embedding", "rerank"})
-"""Nodes whose values follow from what they were asked alone: no age makes them less sure, and no
-answer's being right or wrong hangs on them."""
+"""Nodes whose values follow from what they were asked alone, whoever asks, however long ago."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

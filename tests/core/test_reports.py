@@ -236,10 +236,10 @@ def test_a_report_holds_in_every_pool_that_the_hit_was_made_in(url, do):
     """
     with stemma.open(url, embedder="hashing", threshold=0.6) as cache:
         query = cache.answers
+        with cache.using(tenant="cem", pool="shared"):
+            made = do(query.get_or_compute, QUESTION, lambda: "Press Cancel.")
+        assert do(cache.pools.promote, made.stored.entry.id, by="ann")
         with cache.using(tenant="ann", pool="shared"):
-            asked = query._ask(QUESTION)
-            pooled = type(asked)(scope=asked.scope, request=asked.request, pool="shared")
-            query.put(query.ticket_for(query.query(pooled)), "Press Cancel.")
             hit = do(query.lookup, AGAIN)
             assert (hit.tier, hit.entry.pool) == ("semantic", "shared")
         do(cache.report, hit, "wrong_hit", by="an operator")

@@ -6,13 +6,21 @@ import sys
 BORROWED = {
     "numpy": None,  # anywhere
     "networkx": {
+        "stemma/cli/graph.py",
         "stemma/lineage/figure.py",
         "stemma/lineage/tree.py",
         "stemma/propagation/attributes.py",
         "stemma/propagation/cut.py",
+        "stemma/propagation/appearance.py",
+        "stemma/propagation/drawing.py",
         "stemma/propagation/edges.py",
         "stemma/propagation/graph.py",
         "stemma/propagation/outbreak.py",
+        "stemma/propagation/excerpt.py",
+        "stemma/propagation/exporting.py",
+        "stemma/propagation/layout.py",
+        "stemma/propagation/picture.py",
+        "stemma/propagation/table.py",
     },
     "onnxruntime": {"stemma/embedders/local.py"},
     "psycopg": {
@@ -37,11 +45,17 @@ BORROWED = {
         "stemma/testing/stores.py",
     },
     "pydantic": {"stemma/describing.py"},
-    "matplotlib": {"stemma/replays/figure.py"},
+    "matplotlib": {
+        "stemma/plotting.py",
+        "stemma/propagation/drawing.py",
+        "stemma/propagation/lanes.py",
+        "stemma/replays/figure.py",
+    },
     "rich": {
         "stemma/cli/calibrate.py",
         "stemma/cli/main.py",
         "stemma/cli/printing.py",
+        "stemma/cli/promote.py",
         "stemma/cli/quarantine.py",
     },
     "tiktoken": {"stemma/tokens.py"},
@@ -49,8 +63,10 @@ BORROWED = {
     "typer": {
         "stemma/cli/calibrate.py",
         "stemma/cli/database.py",
+        "stemma/cli/graph.py",
         "stemma/cli/main.py",
         "stemma/cli/printing.py",
+        "stemma/cli/promote.py",
         "stemma/cli/quarantine.py",
     },
     "usearch": {"stemma/indexes/hnsw.py"},

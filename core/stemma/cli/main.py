@@ -34,6 +34,8 @@ from stemma.ranking import outline
 __all__ = ["app", "main"]
 
 from stemma.cli.calibrate import calibrate
+from stemma.cli.graph import graph
+from stemma.cli.promote import promote
 from stemma.cli.quarantine import quarantine, release
 
 app = typer.Typer(
@@ -238,8 +240,10 @@ def check(db: Database = DEFAULT, as_json: AsJson = False) -> None:
 
 
 app.command()(calibrate)
+app.command()(promote)
 app.command()(quarantine)
 app.command()(release)
+app.command()(graph)
 
 
 def _load_more(asked: Sequence[str]) -> None:

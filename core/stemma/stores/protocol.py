@@ -76,7 +76,8 @@ class Put:
             tag, model, …) after it refuse the put. 0: every recall ever does.
         read_at: By parent id and by chunk id, the sequence at which each was read; `since` where
             one is missing.
-        replaces: The sequence of the entry that it must take the place of; `None`: of any, or none.
+        replaces: The sequence of the entry that it must take the place of; 0: of none; `None`: of
+            any, or none.
     """
 
     entry: Entry
@@ -299,8 +300,9 @@ class Store(Sharing, Protocol):
         was built from, or if that cannot be known, since the store was begun anew or put back to
         an older state; and with `parent_gone` if a parent is no longer there with the value that
         was read, or is quarantined; and with `overtaken` if it must replace an entry that is no
-        longer there. A recall of `arrivals(index)` (`stemma.entry`) covers what was retrieved from
-        that index, and what was built on it, unless a stored retrieval from it is a parent.
+        longer there, or none where there is one. A recall of `arrivals(index)` (`stemma.entry`)
+        covers what was retrieved from that index, and what was built on it, unless a stored
+        retrieval from it is a parent.
         Otherwise it replaces the entry with the same id. Where that
         one had the same value, what was judged of it stays, and unless the put `replaces` it, one
         more audit has agreed with it; where it had another one and anything was built

@@ -131,7 +131,7 @@ def admit(put: Put, pages: Pages) -> Stored:
         return Stored(refused="too_large", detail=f"more than {MAX_PAYLOAD} bytes")
     if put.replaces is not None:
         former = pages.entry(put.entry.id)
-        if former is None or former.sequence != put.replaces:
+        if (0 if former is None else former.sequence) != put.replaces:
             return Stored(refused="overtaken", detail="what it was to replace is no longer there")
     overtaken = _overtaken(put, pages)
     if overtaken is not None:

@@ -28,7 +28,7 @@ from stemma.errors import UnkeyableValue, UsageError
 from stemma.keys import canonical, digest
 from stemma.worlds import Path
 
-__all__ = ["Named", "Template", "concerned", "kind_of", "sources_of"]
+__all__ = ["Named", "Template", "concerned", "kind_of", "source_of", "sources_of"]
 
 MOST = 64
 """Resources that one template may name in one call; beyond that, it stands for what they are in."""
@@ -165,24 +165,36 @@ def _text(value: Any) -> list[str] | None:
         return None
 
 
-def sources_of(paths: Iterable[Path], tenant: str) -> tuple[Source, ...]:
-    """What a value has in its lineage that was read from these resources of a tenant."""
-    found: dict[Source, None] = {}
+def sources_of(paths: Iterable[Path], tenant: str, owner: str = "") -> tuple[Source, ...]:
+    """What a value has in its lineage that was read from these resources.
+
+    Args:
+        paths: The resources.
+        tenant: Whose they are.
+        owner: Whose they are instead, where more than a tenant may know them (`owner_of`).
+    """
+    whose, found = _whose(tenant, owner), dict[Source, None]()
     for path in paths:
-        below = _id(tenant, "below", path)
-        found[Source(document=below, chunk=_id(tenant, "at", path), content="")] = None
+        below, at = _id(whose, "below", path), _id(whose, "at", path)
+        found[Source(document=below, chunk=at, content="", owner=owner)] = None
         for depth in range(len(path)):
-            above = _id(tenant, "below", path[:depth])
-            found[Source(document=above, chunk=above, content="")] = None
+            above = _id(whose, "below", path[:depth])
+            found[Source(document=above, chunk=above, content="", owner=owner)] = None
     return tuple(found)
 
 
-def concerned(paths: Iterable[Path], tenant: str) -> tuple[str, ...]:
-    """The sources that are recalled when these resources of a tenant change."""
-    found: dict[str, None] = {}
+def source_of(tool: str, owner: str = "") -> Source:
+    """What a value has in its lineage that came of a tool which names no resources."""
+    name = f"tool:{tool}"
+    return Source(document=name, chunk=name, content="", owner=owner)
+
+
+def concerned(paths: Iterable[Path], tenant: str, owner: str = "") -> tuple[str, ...]:
+    """The sources that are recalled when these resources change. See `sources_of`."""
+    whose, found = _whose(tenant, owner), dict[str, None]()
     for path in paths:
-        found[_id(tenant, "below", path)] = None
-        found.update((_id(tenant, "at", path[:depth]), None) for depth in range(1, len(path)))
+        found[_id(whose, "below", path)] = None
+        found.update((_id(whose, "at", path[:depth]), None) for depth in range(1, len(path)))
     return tuple(found)
 
 
@@ -204,9 +216,13 @@ def kind_of(document: str) -> str | None:
     return None
 
 
-def _id(tenant: str, how: str, path: Path) -> str:
-    """A source's id: no two tenants, and no two paths, have the same."""
-    return canonical(["resource", _short(tenant), how, [_short(one) for one in path]])
+def _whose(tenant: str, owner: str) -> str | list[str]:
+    return _short(tenant) if not owner else ["owner", owner]
+
+
+def _id(whose: str | list[str], how: str, path: Path) -> str:
+    """A source's id: no two tenants or owners, and no two paths, have the same."""
+    return canonical(["resource", whose, how, [_short(one) for one in path]])
 
 
 def _short(text: str) -> str | list[str]:
