@@ -13,6 +13,7 @@ from stemma.judging import Judging
 from stemma.outcome import Stored, Ticket
 from stemma.parts import Parts, kind_of
 from stemma.policies.life import Aging
+from stemma.policies.remembering import asked_by
 from stemma.policies.shares import share
 from stemma.promoting import Promoting
 from stemma.query import Query
@@ -90,9 +91,10 @@ class Putting:
         (stored,) = yield from self._put_all(
             [_Ready(ticket, value, encoded, cost, self._sure(ticket, value, confidence), life)]
         )
-        yield from self._judging.judge(ticket, value, encoded, stored.entry)
-        if stored.entry is not None:
-            yield from self._promoting.consider(stored.entry, ticket.query.codec)
+        with asked_by(ticket.query.scope.tenant):
+            yield from self._judging.judge(ticket, value, encoded, stored.entry)
+            if stored.entry is not None:
+                yield from self._promoting.consider(stored.entry, ticket.query.codec)
         return stored
 
     def put_many(

@@ -15,11 +15,11 @@ from stemma.propagation.edges import Edges
 DIAMOND = [(0, 1, 1.0), (0, 2, 1.0), (1, 3, 1.0), (2, 3, 1.0)]
 
 
-TEXTS = {"grounding"}
-"""The parts that need texts, tried in files of their own."""
+APART = {"grounding", "timing"}
+"""The parts that are tried in files of their own."""
 
 
-@pytest.mark.parametrize("part", sorted(propagation.PARTS.keys() - TEXTS))
+@pytest.mark.parametrize("part", sorted(propagation.PARTS.keys() - APART))
 def test_each_part_gives_figures_that_can_be_written_down(part):
     found = propagation.measured(part, size=0.005, seed=3)
     assert not found.skipped
