@@ -17,7 +17,7 @@ from stemma.clock import Clock, SystemClock
 from stemma.codec import BytesCodec, Codec, Encoded, Form, JsonCodec, VectorCodec, storable
 from stemma.embedders.protocol import Embedder, TokenEmbedder
 from stemma.engine import Served
-from stemma.entry import Cost, Edge, Entry, Lineage, Source, SourceEdge, content_digest
+from stemma.entry import Cost, Edge, Entry, Lineage, Source, SourceEdge, content_digest, owner_of
 from stemma.errors import (
     CacheFault,
     CodecError,
@@ -37,6 +37,7 @@ from stemma.errors import (
     UsageError,
 )
 from stemma.events import Event
+from stemma.isolation import Isolation
 from stemma.keys import canonical, digest
 from stemma.lineage import frames
 from stemma.lineage.frames import Frame
@@ -50,11 +51,15 @@ from stemma.policies.confidence import ConfidencePolicy
 from stemma.policies.life import LifePolicy
 from stemma.policies.neighbours import of_length_one, unit
 from stemma.policies.novelty import Novelty
+from stemma.policies.pools import PoolPolicy
 from stemma.policies.same_answer import Answer, SameAnswer
 from stemma.policies.threshold import Policy, ThresholdPolicy
+from stemma.pools import Ready
+from stemma.promoting import Promotion
 from stemma.query import Query
 from stemma.ranked import Found, ranked
 from stemma.ranking import Ranking, RankingCodec
+from stemma.reporting import Report
 from stemma.request import Key, LeftOut, Request
 from stemma.scope import NODES, Labels, Scope
 from stemma.search import Search, Searcher, candidates
@@ -63,6 +68,7 @@ from stemma.stats import NodeStats, Stats
 from stemma.stores.protocol import Store
 from stemma.telling import Change, Teller
 from stemma.tokens import TokenCount, count_tokens
+from stemma.verdicts import Verdicts
 from stemma.worlds import World
 
 __all__ = [
@@ -94,6 +100,7 @@ __all__ = [
     "Frame",
     "Hit",
     "HopLimit",
+    "Isolation",
     "JsonCodec",
     "JudgeError",
     "Key",
@@ -107,12 +114,16 @@ __all__ = [
     "NodeStats",
     "Novelty",
     "Policy",
+    "PoolPolicy",
+    "Promotion",
     "Query",
     "Ranked",
     "Ranking",
     "RankingCodec",
+    "Ready",
     "Recall",
     "Recalled",
+    "Report",
     "Request",
     "RerankerError",
     "Reranking",
@@ -141,6 +152,7 @@ __all__ = [
     "UnkeyableValue",
     "UsageError",
     "VectorCodec",
+    "Verdicts",
     "World",
     "candidates",
     "canonical",
@@ -151,6 +163,7 @@ __all__ = [
     "frames",
     "of_length_one",
     "open",
+    "owner_of",
     "ranked",
     "storable",
     "unit",

@@ -93,6 +93,28 @@ class Around:
         Raises:
             TenantRequired: Nothing names a tenant.
         """
+        tenant, said = self._named(frame), context.current(self._number)
+        if tenant is None:
+            tenant = self._options.tenant
+        if tenant is None:
+            raise TenantRequired(
+                "no tenant: give one to stemma.open(…, tenant=…), or say "
+                "`with cache.using(tenant=…):` around the call"
+            )
+        return tenant, said
+
+    @property
+    def speaker(self) -> str:
+        """In whose name a report is made here; empty: an operator's, whom no tenant is named for.
+
+        Raises:
+            TenantRequired: The run's metadata names a tenant that is not a text.
+        """
+        tenant = self._named(frames.current())
+        return "" if tenant is None else tenant
+
+    def _named(self, frame: Frame | None) -> str | None:
+        """The tenant that the run or `using` names."""
         said = context.current(self._number)
         tenant = frame.tenant if frame is not None else None
         if tenant is not None and said.tenant is not None and said.within is not None:
@@ -100,14 +122,7 @@ class Around:
             tenant = said.tenant if said.within.tenant == tenant else tenant
         if tenant == "":
             raise TenantRequired("the run's metadata names a tenant that is not a text")
-        if tenant is None:
-            tenant = said.tenant if said.tenant is not None else self._options.tenant
-        if tenant is None:
-            raise TenantRequired(
-                "no tenant: give one to stemma.open(…, tenant=…), or say "
-                "`with cache.using(tenant=…):` around the call"
-            )
-        return tenant, said
+        return said.tenant if tenant is None else tenant
 
     def trace(
         self, *, intent: str | None = None, budget: float | None = None, nested: int | None = None

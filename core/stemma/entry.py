@@ -7,12 +7,14 @@ from typing import Literal
 
 import numpy as np
 
+from stemma.errors import UsageError
 from stemma.keys import digest
 from stemma.request import Key, LeftOut
 from stemma.scope import Labels, Node, Scope
 from stemma.walk import Walk
 
 __all__ = [
+    "PERSONAL",
     "QUARANTINED",
     "SCHEMA",
     "UNJUDGED",
@@ -29,7 +31,12 @@ __all__ = [
     "Verdict",
     "arrivals",
     "content_digest",
+    "owner_of",
+    "personal_bar",
 ]
+
+PERSONAL = "tenant:"
+"""Begins what bars an entry for one tenant alone. No digest does."""
 
 SCHEMA = 1
 """Version of the stored form of an entry."""
@@ -58,6 +65,32 @@ def arrivals(index: str) -> str:
     (`Frame.read_unstored`).
     """
     return f"arrivals:{index}"
+
+
+def personal_bar(tenant: str, what: str) -> str:
+    """What bars an entry of a pool from a question, or its value, for one tenant alone."""
+    return f"{PERSONAL}{tenant}:{what}"
+
+
+def owner_of(owner: object) -> str:
+    """Whose a source is of which more than its reader may know, as it was declared.
+
+    Args:
+        owner: `"public"`: everybody's; `"pool:…"`: that of a pool's members; `None` or empty: its
+            reader's alone.
+
+    Raises:
+        UsageError: It is none of these.
+    """
+    if owner is None or owner == "":
+        return ""
+    if isinstance(owner, str) and (
+        owner == "public" or owner.removeprefix("pool:") not in ("", owner)
+    ):
+        return owner
+    raise UsageError(
+        f'owner must be "public", "pool:…" with the pool\'s name, or left out, not {owner!r}'
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -125,6 +158,7 @@ class Judged:
         disagreed: How many did not.
         barred: What it may never answer: digests of questions (`Hit.question`) and, where it is
             wrong for its own, of its value. Kept for the entry's id, also when it is replaced.
+            Some hold for one tenant alone (`personal_bar`).
         doubted: Whether it was a wrong hit, or lies near one: before it is served by meaning again,
             an audit must agree with it.
         answer: The value hash by which its answer is known, where it says the same as another

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from stemma import forking
 from stemma.stores.protocol import Count, Lesson, Serving, Store
 
-__all__ = ["EMBEDDER", "FACTOR", "Journal"]
+__all__ = ["CROSSING", "EMBEDDER", "FACTOR", "REPORTER", "Journal"]
 
 FULL = 10_000
 """A batch this large is written at once."""
@@ -31,6 +31,12 @@ EMBEDDER = "embedder "
 
 FACTOR = "factor "
 """Begins those that add up what `stemma.calibration` has measured, by factor and index."""
+
+REPORTER = "reporter "
+"""Begins those that count a tenant's reports of shared entries: `upheld`, and `overturned`."""
+
+CROSSING = "crossing "
+"""Begins those that count what was refused to a tenant because it is another's."""
 
 
 Sums = dict[tuple[str, str, str], tuple[int, float, int]]

@@ -6,27 +6,22 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
-from stemma.answers import parted
 from stemma.codec import Encoded
 from stemma.effects import Ask, Steps
 from stemma.entry import QUARANTINED, Entry
-from stemma.errors import CodecError, UnkeyableValue
+from stemma.errors import CodecError
 from stemma.hearing import Pair
 from stemma.outcome import Ticket
 from stemma.parts import Parts
 from stemma.policies.learning import Learns, Trial
 from stemma.policies.same_answer import Sameness
 from stemma.query import Query
-from stemma.remembered import Remembered
 from stemma.stores.protocol import Finding, Judgement
 
 __all__ = ["Judging"]
 
 NEIGHBOURS = 3
 """Of how many near entries the answers are compared with a fresh one, to find who says the same."""
-
-ANSWERS = 1_024
-"""Answers of which the vectors are remembered."""
 
 _Verdicts = dict[str, Sameness | None]
 
@@ -48,7 +43,6 @@ class Judging:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._remembered = Remembered(parts, ANSWERS)
 
     def judge(
         self, ticket: Ticket, value: Any, encoded: Encoded, stored: Entry | None
@@ -147,30 +141,8 @@ class Judging:
         yield Ask(self._parts.store, "judge", (judgement,))
 
     def _compared(self, fresh: _Fresh, stored: Entry) -> Steps[Sameness | None]:
-        """Whether a fresh answer and a stored one are the same; `None` where that does not show."""
-        if fresh.hash == stored.value:
-            return Sameness(same=True, by="equal")
-        codec, same = fresh.ticket.query.codec, self._parts.same_answer.compared
-        try:
-            now, before = parted(codec, fresh.value), parted(codec, codec.decode(stored.payload))
-            if now.shape != before.shape:
-                return Sameness(same=False, by="value")
-            answer, other = now.answer, before.answer
-            if answer.calls or other.calls:
-                return same(answer, other)
-            if not answer.text.strip() or not other.text.strip():
-                return None
-            similarity = yield from self._similarity(answer.text, other.text)
-            return same(answer, other, similarity=similarity)
-        except (CodecError, UnkeyableValue):
-            return None
-
-    def _similarity(self, one: str, other: str) -> Steps[float | None]:
-        """Of two answers, where the embedder reads the whole of both."""
-        if not (yield from self._remembered.fits((one, other))):
-            return None
-        matrix = yield from self._remembered.vectors((one, other))
-        return float(matrix[0] @ matrix[1])
+        codec = fresh.ticket.query.codec
+        return self._parts.comparing.compared(codec, fresh.value, fresh.hash, stored)
 
 
 def _text(query: Query, stored: Entry) -> str:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import itertools
 import logging
 import math
-from collections.abc import Callable
-from typing import Literal
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal
 
+from stemma.checking import Checking
 from stemma.clock import Clock
+from stemma.comparing import Comparing
 from stemma.embedders.protocol import Embedder
 from stemma.entry import Cost, Entry
 from stemma.errors import CacheFault, DamagedDatabase, StoreError
@@ -25,6 +28,7 @@ from stemma.lineage.paths import Step
 from stemma.policies.confidence import ConfidencePolicy
 from stemma.policies.life import LifePolicy
 from stemma.policies.novelty import Novelty
+from stemma.policies.pools import PoolPolicy
 from stemma.policies.same_answer import SameAnswer
 from stemma.policies.threshold import Policy
 from stemma.query import Query
@@ -33,12 +37,17 @@ from stemma.stores.protocol import Store
 from stemma.trials import Trials
 from stemma.unsettled import Unsettled
 
+if TYPE_CHECKING:
+    from stemma.grounding.grounded import Grounder
+
 __all__ = ["Fail", "Parts", "kind_of"]
 
 Fail = Literal["open", "closed"]
 
 AGAIN = 60.0
 """Seconds after which a fault of the same kind is logged again."""
+
+POOL = PoolPolicy()
 
 _numbers = itertools.count(1)
 _logger = logging.getLogger("stemma")
@@ -67,6 +76,8 @@ class Parts:
         confidence: ConfidencePolicy | None = None,
         grey: GreyBand | None = None,
         budget: float = RISK,
+        grounder: Grounder | None = None,
+        pools: Mapping[str, PoolPolicy] = MappingProxyType({}),
     ) -> None:
         self.store = store
         self.index = index
@@ -82,7 +93,10 @@ class Parts:
         self.trials = Trials()
         self.unsettled = Unsettled()
         self.hearing = Hearing(self, grey, self.same_answer)
+        self.checking = Checking(self, grounder)
         self.budget = budget
+        self.pools = pools
+        self.comparing = Comparing(self)
         self.listeners = Listeners()
         self.journal = Journal(store, lambda error: self.fault("journal", error))
         self.policies = Policies(
@@ -101,6 +115,10 @@ class Parts:
     def saw(self, sequence: int) -> None:
         """Note a sequence number that the store has given."""
         self.sequence = max(self.sequence, sequence)
+
+    def pool(self, name: str) -> PoolPolicy:
+        """What a pool asks for; one that was not declared, what pools ask for by default."""
+        return self.pools.get(name, POOL)
 
     def by_meaning(self, query: Query) -> bool:
         """Whether the focus of a question may be compared by meaning."""

@@ -13,9 +13,12 @@ from stemma.judging import Judging
 from stemma.outcome import Stored, Ticket
 from stemma.parts import Parts, kind_of
 from stemma.policies.life import Aging
+from stemma.policies.remembering import asked_by
 from stemma.policies.shares import share
+from stemma.promoting import Promoting
 from stemma.query import Query
 from stemma.ranking import Ranking
+from stemma.scope import PURE
 from stemma.stores.protocol import Put
 from stemma.traffic import Traffic
 from stemma.walk import Walk
@@ -56,6 +59,7 @@ class Putting:
         self._embed = embed
         self._walking = walking
         self._judging = Judging(parts)
+        self._promoting = Promoting(parts)
         self._traffic = Traffic(parts)
 
     def put(
@@ -87,7 +91,10 @@ class Putting:
         (stored,) = yield from self._put_all(
             [_Ready(ticket, value, encoded, cost, self._sure(ticket, value, confidence), life)]
         )
-        yield from self._judging.judge(ticket, value, encoded, stored.entry)
+        with asked_by(ticket.query.scope.tenant):
+            yield from self._judging.judge(ticket, value, encoded, stored.entry)
+            if stored.entry is not None:
+                yield from self._promoting.consider(stored.entry, ticket.query.codec)
         return stored
 
     def put_many(
@@ -100,7 +107,11 @@ class Putting:
             for (ticket, value), (_, one) in zip(values, encoded, strict=True)
             if isinstance(one, Encoded)
         ]
-        stored = iter((yield from self._put_all(ready)) if ready else ())
+        done = (yield from self._put_all(ready)) if ready else []
+        for one, result in zip(ready, done, strict=True):
+            if result.entry is not None:
+                yield from self._promoting.consider(result.entry, one.ticket.query.codec)
+        stored = iter(done)
         return [
             next(stored) if isinstance(e, Encoded) else self.done(ticket, e)
             for ticket, e in encoded
@@ -110,6 +121,8 @@ class Putting:
         if ticket.query.mode == "bypass":
             return Stored(refused="bypassed")
         query = ticket.query
+        if query.scope.pool is not None and query.scope.node not in PURE:
+            return Stored(refused="not_admitted", detail="nothing is put into a pool by a tenant")
         frame = query.frame if query.within is None else query.within
         read = () if frame is None else frame.worldly()
         if (why := objection(query.moment, read)) is not None:
@@ -159,6 +172,9 @@ class Putting:
                 self._parts.saw(result.entry.sequence)
                 self._parts.join(
                     frame, result.entry, result.entry.sequence, one.encoded.text, "stored"
+                )
+                self._parts.checking.after(
+                    one.ticket.query, one.value, one.encoded.text, result.entry
                 )
             self.done(one.ticket, result, one.encoded.value)
         return stored

@@ -9,10 +9,13 @@ from typing import Any, Literal, get_args
 from stemma.errors import TenantRequired, UsageError
 from stemma.keys import digest
 
-__all__ = ["NODES", "Labels", "Node", "Scope"]
+__all__ = ["NODES", "PURE", "Labels", "Node", "Scope"]
 
 Node = Literal["embedding", "retrieval", "rerank", "call", "answer", "hop"]
 NODES: tuple[Node, ...] = get_args(Node)
+
+PURE: frozenset[Node] = frozenset({"embedding", "rerank"})
+"""Nodes whose values follow from what they were asked alone, whoever asks, however long ago."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from stemma.entry import QUARANTINED, Entry
+from stemma.entry import QUARANTINED, Entry, personal_bar
 from stemma.policies.confidence import ConfidencePolicy
 from stemma.policies.life import over
-from stemma.scope import Scope
+from stemma.scope import PURE, Scope
 
 __all__ = ["refusal"]
-
-_PURE = frozenset({"embedding", "rerank"})
-"""Nodes whose values follow from what they were asked alone: no age makes them less sure."""
 
 
 def refusal(
@@ -30,11 +27,11 @@ def refusal(
     if entry.verdict in QUARANTINED or entry.held:
         return "quarantined"
     judged = entry.judged
-    if judged.barred and (question in judged.barred or entry.value in judged.barred):
+    if judged.barred and _barred(entry, scope.tenant, question):
         return "reported"
     if over(entry.made, entry.expires, now):
         return "expired"
-    if entry.node not in _PURE and confidence.refuses(
+    if entry.node not in PURE and confidence.refuses(
         entry.confidence,
         age=now - entry.verified,
         agreed=judged.agreed,
@@ -42,3 +39,10 @@ def refusal(
     ):
         return "low_confidence"
     return None
+
+
+def _barred(entry: Entry, tenant: str, question: str) -> bool:
+    """Whether it was reported as wrong for a question, or altogether: by anybody, or by them."""
+    bars = {question, entry.value}
+    bars |= {personal_bar(tenant, one) for one in bars}
+    return not bars.isdisjoint(entry.judged.barred)

@@ -15,8 +15,13 @@ from evals.measuring import Measured
 __all__ = ["PARTS", "measured", "run"]
 
 PARTS = {
+    "attacks": "what tenants can do to what others are served: by reports",
+    "containing": "how long a quarantine takes to stop what is being served",
     "grounding": "right and hallucinated answers told apart by their sources, against baselines",
+    "recall": "worlds in a real store: what recall and quarantine find, and hold, of the truth",
+    "speed": "quarantine of 1,000 dependants, and the tenants' graph of a million servings",
     "spread": "the spread over random worlds against the truth, and over many edges against time",
+    "timing": "what lookups' times tell of another tenant, in a pool and without; what hides it",
 }
 """Each module in this package that has a `run(size=, seed=, folder=)`, and what it measures."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from numbers import Integral
-from typing import Any, Literal
+from typing import Annotated, Any
 from uuid import UUID
 
 from langchain_core.callbacks import (
@@ -16,7 +16,7 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable
 from langchain_core.vectorstores import VectorStoreRetriever
-from pydantic import ConfigDict, Field, PrivateAttr
+from pydantic import BeforeValidator, ConfigDict, Field, PrivateAttr
 
 from stemma import (
     Asked,
@@ -32,6 +32,7 @@ from stemma import (
     Source,
     UnkeyableValue,
     frames,
+    owner_of,
 )
 from stemma_langchain.codec import CODEC
 from stemma_langchain.describing import is_plain
@@ -83,7 +84,8 @@ class CachedRetriever(BaseRetriever):
             calibrated by them, index by index.
         negative: How long an empty result is kept, seconds; by default it is not.
         life: Base life of what is stored, seconds; by default as the cache's policy says.
-        owner: `"public"` if the documents belong to everyone; by default they are the tenant's.
+        owner: `"public"` if the documents belong to everyone, `"pool:…"` if to the members of that
+            pool; by default they are the tenant's, and nothing built on them is ever shared.
         tags: Tags for the entries, and as with any retriever for its runs.
     """
 
@@ -98,7 +100,7 @@ class CachedRetriever(BaseRetriever):
     audited: float = Field(default=0.02, ge=0, le=1)
     negative: float | None = Field(default=None, gt=0)
     life: float | None = Field(default=None, gt=0)
-    owner: Literal["public"] | None = None
+    owner: Annotated[str, BeforeValidator(owner_of)] = ""
 
     _told: set[str] = PrivateAttr(default_factory=set)
 
@@ -313,7 +315,7 @@ class _Call:
             documents,
             source_key=face.source_key,
             index=self._index,
-            owner=face.owner if face.owner is not None else "",
+            owner=face.owner,
         )
 
     def _note(self, documents: Sequence[Document], frame: Frame | None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.prompts.mixin import PromptDictType, PromptMixinType
@@ -22,6 +22,7 @@ from stemma import (
     Served,
     UsageError,
     frames,
+    owner_of,
 )
 from stemma_llamaindex.codec import CODEC, NOTE
 from stemma_llamaindex.describing import describe, index_identity
@@ -71,7 +72,8 @@ class CachedRetriever(BaseRetriever):
             calibrated by them, index by index.
         negative: How long an empty result is kept, seconds; by default it is not.
         life: Base life of what is stored, seconds; by default as the cache's policy says.
-        owner: `"public"` if the nodes belong to everyone; by default they are the tenant's.
+        owner: `"public"` if the nodes belong to everyone, `"pool:…"` if to the members of that
+            pool; by default they are the tenant's, and nothing built on them is ever shared.
         tags: Tags for the entries.
 
     Raises:
@@ -88,7 +90,7 @@ class CachedRetriever(BaseRetriever):
         audited: float = 0.02,
         negative: float | None = None,
         life: float | None = None,
-        owner: Literal["public"] | None = None,
+        owner: str | None = None,
         tags: Iterable[str] = (),
     ) -> None:
         if not isinstance(cache, Cache):
@@ -101,8 +103,6 @@ class CachedRetriever(BaseRetriever):
             raise UsageError(f"candidates must be a whole number from 1, not {candidates!r}")
         if not 0.0 <= audited <= 1.0:
             raise UsageError(f"audited must be from 0 to 1, not {audited!r}")
-        if owner not in ("public", None):
-            raise UsageError(f'owner must be "public" or left out, not {owner!r}')
         super().__init__(callback_manager=inner.callback_manager, object_map=inner.object_map)
         self.cache = cache
         self.inner = inner
@@ -111,7 +111,7 @@ class CachedRetriever(BaseRetriever):
         self.audited = audited
         self.negative = negative
         self.life = life
-        self.owner = owner if owner is not None else ""
+        self.owner = owner_of(owner)
         self.tags = (tags,) if isinstance(tags, str) else tuple(tags)
 
     @property

@@ -1,7 +1,5 @@
 """What is served, what is not, and why: in both call styles, in memory and on disk."""
 
-from dataclasses import replace
-
 import pytest
 
 import stemma
@@ -105,18 +103,14 @@ def test_tenants_get_nothing_of_each_other(cache, do, model):
 
 def test_a_pool_is_searched_only_by_a_lookup_that_names_it(cache, do):
     with cache.using(pool="support"):
-        query = cache.answers.query(stemma.Asked(scope={}, request=stemma.Request(focus=ASK)))
-        ((scope, key),) = query.pools
-    pooled = replace(query, scope=scope, key=key, pools=())
-    ticket = stemma.Ticket(query=pooled, sequence=0, started=0.0)
-    do(cache.answers.put, ticket, "shared")
+        made = do(cache.answers.get_or_compute, ASK, lambda: "shared")
+    assert do(cache.pools.promote, made.stored.entry.id, by="ann")
     with cache.using(tenant="stranger"):
-        plain = stemma.Asked(scope={}, request=stemma.Request(focus=ASK))
-        assert not cache.answers.look(cache.answers.query(plain)).hit
+        assert not do(cache.answers.lookup, ASK).hit
         with cache.using(pool="support"):
-            assert cache.answers.look(cache.answers.query(plain)).value == "shared"
+            assert do(cache.answers.lookup, ASK).value == "shared"
         with cache.using(pool="Support"):
-            assert not cache.answers.look(cache.answers.query(plain)).hit
+            assert not do(cache.answers.lookup, ASK).hit
 
 
 def test_without_a_tenant_core_calls_raise_and_the_empty_one_is_none(url, do, model):

@@ -7,12 +7,10 @@ that is given the Typer application.
 from __future__ import annotations
 
 import dataclasses
-import json
 import sys
 import warnings
 from collections.abc import Sequence
 from importlib.metadata import entry_points
-from pathlib import Path
 from typing import Annotated, Any
 
 from stemma.errors import CodecError, MissingDependency, StemmaError, UsageError
@@ -26,16 +24,19 @@ except ImportError as error:  # pragma: no cover - shown by a test in a bare env
     sys.exit(f"the stemma command needs {error.name}: pip install 'stemma-cache[cli]'")
 
 from stemma.cache import Cache
+from stemma.cli.database import DEFAULT, Database, opened, the_entry
+from stemma.cli.printing import AsJson, console, print_json
 from stemma.cli.walks import life_of, walk_of
 from stemma.codec import VectorCodec
 from stemma.entry import Entry
-from stemma.opening import open as open_cache
 from stemma.ranking import outline
-from stemma.stores.sqlite import SqliteStore
 
 __all__ = ["app", "main"]
 
 from stemma.cli.calibrate import calibrate
+from stemma.cli.graph import graph
+from stemma.cli.promote import promote
+from stemma.cli.quarantine import quarantine, release
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -43,35 +44,18 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     help="Look into a Stemma cache, and take things back.",
 )
-_out = Console()
 
-Database = Annotated[
-    Path, typer.Option("--db", envvar="STEMMA_DB", help="The cache's file.", show_default=True)
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-DEFAULT = Path("answers.db")
 SAID = 10
 """Judgements of an entry that are shown, the newest."""
-
-
-def _opened(path: Path, *, set_aside: bool = False) -> Cache:
-    """The cache in a file. Who only looks changes nothing: a damaged file is not set aside."""
-    if not path.exists():
-        raise UsageError(f"there is no cache at {path}; name its file with --db")
-    return open_cache(SqliteStore(path, set_aside=set_aside), embedder=None)
-
-
-def _print_json(value: Any) -> None:
-    _out.print_json(json.dumps(value), indent=2)
 
 
 @app.command()
 def stats(db: Database = DEFAULT, as_json: AsJson = False) -> None:
     """Hits, misses by reason, and what was saved, by tenant and node."""
-    with _opened(db) as cache:
+    with opened(db) as cache:
         found = cache.stats()
     if as_json:
-        _print_json(found.as_json())
+        print_json(found.as_json())
         return
     table = Table("tenant", "node", "entries", "exact", "semantic", "misses", "saved", "why missed")
     for row in found.rows:
@@ -85,9 +69,9 @@ def stats(db: Database = DEFAULT, as_json: AsJson = False) -> None:
             f"{row.seconds:.1f} s, {row.tokens} tokens",
             ", ".join(f"{count} {reason}" for reason, count in row.misses.items()),
         )
-    _out.print(table)
+    console.print(table)
     for remark in found.remarks():
-        _out.print(escape(remark))
+        console.print(escape(remark))
 
 
 @app.command()
@@ -98,38 +82,26 @@ def inspect(
     as_json: AsJson = False,
 ) -> None:
     """One entry: what it is, how long it lives, the hops that led to it, and its family tree."""
-    with _opened(db) as cache:
-        found = _the_entry(cache, entry)
+    with opened(db) as cache:
+        found = the_entry(cache, entry)
         tree = cache.lineage(found.id)
         facts = {**_facts(found, show_text=show_text), **_judged(cache, found)}
     if as_json:
         edges = [[_name(a), _name(b), data["known"]] for a, b, data in tree.graph.edges(data=True)]
-        _print_json({**facts, "edges": edges})
+        print_json({**facts, "edges": edges})
         return
     path = facts.pop("path", [])
     table = Table(show_header=False)
     for name, value in facts.items():
         table.add_row(name, escape(str(value)))
-    _out.print(table)
+    console.print(table)
     for line in path:
-        _out.print(escape(f"hop {line}"))
-    _out.print(escape(str(tree)))
+        console.print(escape(f"hop {line}"))
+    console.print(escape(str(tree)))
 
 
 def _name(node: Any) -> str:
     return node if isinstance(node, str) else "/".join(node)
-
-
-def _the_entry(cache: Cache, start: str) -> Entry:
-    store = cache.engine.parts.store
-    exact = store.get([start]).entries.get(start)
-    if exact is not None:
-        return exact
-    similar = [entry for entry in store.find(limit=100_000) if entry.id.startswith(start)]
-    if len(similar) != 1:
-        what = "no entry" if not similar else f"{len(similar)} entries"
-        raise UsageError(f"{what} with an id that begins with {start!r}")
-    return similar[0]
 
 
 def _facts(entry: Entry, *, show_text: bool) -> dict[str, Any]:
@@ -159,14 +131,15 @@ def _judged(cache: Cache, entry: Entry) -> dict[str, Any]:
         agreed=judged.agreed,
         disagreed=judged.disagreed,
     )
-    said = parts.store.judgements(entry=entry.id, limit=SAID)
+    known = cache.verdicts(entry.id)
     return {
         "confidence_now": round(now, 3),
         "audits": {"agreed": judged.agreed, "disagreed": judged.disagreed},
         "barred": list(judged.barred),
         "doubted": judged.doubted,
         "answer": entry.answer,
-        "said": [f"{one.verdict} by {one.by}" for one in said],
+        "wrong": round(known.probability, 3),
+        "said": [str(one) for one in reversed(known.said[-SAID:])],
     }
 
 
@@ -210,17 +183,43 @@ def recall(  # noqa: PLR0917 - a command's options, given by name
         "node": node,
     }
     named = {name: value for name, value in given.items() if value is not None}
-    with _opened(db) as cache:
+    with opened(db) as cache:
         receipt = cache.recall(dry_run=dry_run, **named)
     if as_json:
-        _print_json(dataclasses.asdict(receipt))
+        print_json(dataclasses.asdict(receipt))
         return
-    _out.print(escape(str(receipt)))
+    console.print(escape(str(receipt)))
     table = Table("entry", "tenant", "node", "hop")
     for item in receipt.entries:
         table.add_row(item.entry, escape(item.tenant), item.node, str(item.hop))
     if receipt.entries:
-        _out.print(table)
+        console.print(table)
+
+
+@app.command()
+def report(  # noqa: PLR0917 - a command's options, given by name
+    entry: Annotated[str, typer.Argument(help="The entry's id, or the beginning of it.")],
+    verdict: Annotated[
+        str, typer.Argument(help="hallucinated, supported, unknown (takes back) or wrong_hit.")
+    ],
+    by: Annotated[str, typer.Option(help="Who says so.")],
+    confidence: Annotated[float, typer.Option(help="How sure they are, 0 to 1.")] = 1.0,
+    question: Annotated[
+        str, typer.Option(help="Of a wrong hit: the digest of the question, as its note has it.")
+    ] = "",
+    db: Database = DEFAULT,
+    as_json: AsJson = False,
+) -> None:
+    """Say, as an operator, that an entry's value is right or wrong, or that a hit was wrong."""
+    with opened(db) as cache:
+        known = cache.engine.parts.store.lineage(entry) is not None
+        named = entry if known else the_entry(cache, entry).id
+        note = {"entry": named, "question": question}
+        told = cache.report(note, verdict, by=by, confidence=confidence)  # type: ignore[arg-type]
+    if as_json:
+        print_json(dataclasses.asdict(told))
+    else:
+        console.print(escape(str(told)))
 
 
 @app.command()
@@ -231,16 +230,20 @@ def check(db: Database = DEFAULT, as_json: AsJson = False) -> None:
     """
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        with _opened(db, set_aside=True) as cache:
+        with opened(db, set_aside=True) as cache:
             mended = cache.check()
     found = [*(str(one.message) for one in told), *mended]
     if as_json:
-        _print_json(found)
+        print_json(found)
     else:
-        _out.print("nothing wrong" if not found else "\n".join(map(escape, found)))
+        console.print("nothing wrong" if not found else "\n".join(map(escape, found)))
 
 
 app.command()(calibrate)
+app.command()(promote)
+app.command()(quarantine)
+app.command()(release)
+app.command()(graph)
 
 
 def _load_more(asked: Sequence[str]) -> None:

@@ -18,6 +18,7 @@ from stemma.effects import arun, run
 from stemma.engine import TERMS, Admit, Engine, Lasting, Priced, Served, Terms
 from stemma.entry import Cost, Source
 from stemma.errors import TenantRequired, UnkeyableValue, UsageError
+from stemma.journal import CROSSING
 from stemma.lineage import frames
 from stemma.lineage.frames import Frame
 from stemma.nodes.batch import Batch, look_all, serve_all
@@ -60,7 +61,8 @@ class Asked:
         tags: Tags to add to those of the surroundings.
         scope_key: Something hashable that stands for `scope`, so that its digest need not be
             computed anew at each call; `None` where there is nothing that stands for all of it.
-        pool: The pool it is looked for and stored in, instead of among the tenant's own.
+        pool: The pool it is looked for and stored in, instead of among the tenant's own. Only for
+            values that follow from the question alone: all else is copied there (`Cache.pools`).
         search: The vector search behind it, where a list found for another query may serve it.
         policy: What decides by meaning; `None`: the cache's own policy.
         place: Where the agent is that asks; `None` where it is no step of one.
@@ -217,11 +219,12 @@ class NodeCache(Generic[Q, P]):
         tenant, context = self._surroundings.context(current)
         known = KnownScope(asked.scope, asked.scope_key, asked.request.meaning)
         moment = self._moment(context, current, asked.moment)
-        scope = self._scope(known, tenant, context, asked.pool, moment)
+        scope = self._scope(known, tenant, context, self._open(tenant, asked.pool), moment)
         alone = asked.place is not None and asked.place.alone
         pools: tuple[tuple[Scope, Key], ...] = ()
-        if context.pool is not None and context.pool != asked.pool:
-            pool = self._scope(known, tenant, context, context.pool, moment)
+        named = self._open(tenant, context.pool)
+        if named is not None and named != scope.pool:
+            pool = self._scope(known, tenant, context, named, moment)
             pools = ((pool, asked.request.key(pool)),)
         return Query(
             scope=scope,
@@ -241,6 +244,17 @@ class NodeCache(Generic[Q, P]):
             sources=asked.sources,
             moment=moment,
         )
+
+    def _open(self, tenant: str, pool: str | None) -> str | None:
+        """The pool, if the tenant is a member; else it is as if none had been named."""
+        parts = self._engine.parts
+        if pool is None or parts.pool(pool).admits(tenant):
+            return pool
+        parts.journal.count(tenant, self.node, f"{CROSSING}lookup not_a_member")
+        words = f"{self.node}: tenant {tenant!r} is no member of pool {pool!r}"
+        parts.tell("warning", None, "not_a_member", detail=words)
+        self.warn_once("not_a_member", f"the pool is left out: {words}")
+        return None
 
     def _moment(
         self, context: Context, frame: Frame | None, asked: Moment | None = None

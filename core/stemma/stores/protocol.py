@@ -26,7 +26,7 @@ from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from stemma.entry import Entry, Lineage, Source, Vector, Verdict
+from stemma.entry import PERSONAL, Entry, Lineage, Source, Vector, Verdict
 from stemma.outcome import Recall, Stored
 from stemma.selector import Selector
 from stemma.stores.sharing import Sharing
@@ -76,7 +76,8 @@ class Put:
             tag, model, …) after it refuse the put. 0: every recall ever does.
         read_at: By parent id and by chunk id, the sequence at which each was read; `since` where
             one is missing.
-        replaces: The sequence of the entry that it must take the place of; `None`: of any, or none.
+        replaces: The sequence of the entry that it must take the place of; 0: of none; `None`: of
+            any, or none.
     """
 
     entry: Entry
@@ -208,11 +209,12 @@ class Judgement:
             hit that it would have been. `same`: it says the same as the value of another entry.
             `grounded`: how far its sources support it. `promoted`: it was copied into a pool.
         by: Who said so.
-        confidence: How sure they are, 0 to 1; of `grounded`, the score.
+        confidence: How sure they are, 0 to 1; of `grounded`, how likely its sources support it.
         at: When, seconds since 1970-01-01 UTC.
         question: The digest of the question it is about, which is the id that an entry of its own
             has or would have; of `same`, the other entry's id, of `promoted` that of the original.
-            Empty: about no question.
+            Empty: about no question. Of a tenant's `wrong_hit` of a pool's entry: what bars it for
+            that tenant alone (`stemma.entry.personal_bar`).
         tenant: The tenant in whose name it was said; empty: nobody's, as an operator's.
         weight: How far who said it was believed when it was said, 0 to 1.
     """
@@ -231,6 +233,11 @@ class Judgement:
     def barred(self) -> str:
         """What a `wrong_hit` forbids: the question, or the value where the question is its own."""
         return self.value if self.question == self.entry else self.question
+
+    @property
+    def personal(self) -> bool:
+        """Whether it is a `wrong_hit` that holds for its tenant alone."""
+        return self.verdict == "wrong_hit" and self.question.startswith(PERSONAL)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -293,8 +300,9 @@ class Store(Sharing, Protocol):
         was built from, or if that cannot be known, since the store was begun anew or put back to
         an older state; and with `parent_gone` if a parent is no longer there with the value that
         was read, or is quarantined; and with `overtaken` if it must replace an entry that is no
-        longer there. A recall of `arrivals(index)` (`stemma.entry`) covers what was retrieved from
-        that index, and what was built on it, unless a stored retrieval from it is a parent.
+        longer there, or none where there is one. A recall of `arrivals(index)` (`stemma.entry`)
+        covers what was retrieved from that index, and what was built on it, unless a stored
+        retrieval from it is a parent.
         Otherwise it replaces the entry with the same id. Where that
         one had the same value, what was judged of it stays, and unless the put `replaces` it, one
         more audit has agreed with it; where it had another one and anything was built

@@ -261,7 +261,9 @@ class ToolCaching:
         paths = [path for one in named for path in one.paths]
         if said.world is not None:
             said.world.lose(paths)
-        return (yield from self._recall(concerned(paths, tenant), resources))
+        owners = ("", *sorted(self.registry.owners))
+        ids = [one for owner in owners for one in concerned(paths, tenant, owner)]
+        return (yield from self._recall(ids, resources))
 
     def _recall(self, ids: Sequence[str], named: Sequence[str]) -> Steps[Recall]:
         owed = self._unsettled.owed(ids)

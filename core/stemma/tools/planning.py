@@ -20,7 +20,7 @@ from stemma.outcome import Miss
 from stemma.policies.arguments import ARGUMENTS
 from stemma.tools.policy import ToolPolicy
 from stemma.tools.registry import ToolRegistry
-from stemma.tools.resources import Template, concerned, sources_of
+from stemma.tools.resources import Template, concerned, source_of, sources_of
 from stemma.worlds import EVERYTHING, Moment, Path, World, Writing
 
 __all__ = ["Call", "Live", "Planning", "Read", "Result"]
@@ -120,13 +120,15 @@ class Planning:
         """What is to be done about a call."""
         policy = self._registry.policy(call.name, tool)
         if policy is None:
+            _note((source_of(call.name),))
             miss = Miss(reason="undeclared")
             everything = self._registry.unknown == "clear"
             return self._writing(miss, EVERYTHING, call) if everything else Live(miss=miss)
         if policy.writes:
             paths = _paths(policy.writing, call)
-            return self._writing(Miss(reason="writes"), paths, call, policy.version)
+            return self._writing(Miss(reason="writes"), paths, call, policy)
         if not policy.cached:
+            _note((source_of(call.name, policy.owner),))
             return Live(miss=Miss(reason="declined", detail="ttl=0"))
         try:
             tenant, said = self._cache.context(frames.current())
@@ -136,7 +138,8 @@ class Planning:
         read = Read(
             asked=replace(
                 _asked(call, policy, _whose(policy, said)),
-                sources=sources_of(paths, tenant),
+                sources=sources_of(paths, tenant, policy.owner)
+                or (source_of(call.name, policy.owner),),
                 moment=_moment(said.world, EVERYTHING if policy.path else paths),
             ),
             admit=self._admitted(call, policy),
@@ -187,13 +190,16 @@ class Planning:
         self._parts.tell("lookup", None, miss.reason, detail=miss.detail)
         return Live(miss=miss)
 
-    def _writing(self, miss: Miss, paths: tuple[Path, ...], call: Call, version: str = "") -> Live:
+    def _writing(
+        self, miss: Miss, paths: tuple[Path, ...], call: Call, policy: ToolPolicy | None = None
+    ) -> Live:
         """A call that may change resources. What was asked before it in this frame is not stored.
 
         Else an answer to which a write belonged could be served, and the write be left out. That
         holds for what is asked after it as well, save in a private world, whose version tells it.
         """
         world = self._cache.current_world
+        version, owner = ("", "") if policy is None else (policy.version, policy.owner)
         writing = None if world is None else Writing(world, paths, _telling(call, version))
         _note((), _moment(world, paths))
         try:
@@ -202,8 +208,8 @@ class Planning:
             words = f"what a tool writes takes nothing back: {error}"
             self._cache.hops.warn_once("writes without a tenant", words)
             return Live(miss=miss, writing=writing)
-        _note(sources_of(paths, tenant))
-        written = concerned(paths, tenant) if writing is None else ()
+        _note(sources_of(paths, tenant, owner))
+        written = concerned(paths, tenant, owner) if writing is None else ()
         return Live(miss=miss, written=written, writing=writing)
 
 

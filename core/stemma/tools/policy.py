@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
+from stemma.entry import owner_of
 from stemma.errors import UsageError
 from stemma.policies.shares import share
 from stemma.tools.resources import Template
@@ -36,6 +37,8 @@ class ToolPolicy:
         when: Called with the arguments; what it gives says whether the call may be cached.
         keep: Called with a result; what it gives says whether it may be stored.
         version: The tool's version. Another one has other results.
+        owner: Whose it is what the tool reads or writes: `"public"`, or `"pool:…"` of the members
+            of a pool; empty: the tenant's who calls it, and nothing built on it is ever shared.
         path: Whether the steps that led to the call are part of its key, and what was read before
             it in the same frame part of its lineage.
 
@@ -53,6 +56,7 @@ class ToolPolicy:
     when: Callable[[Mapping[str, Any]], bool] | None = None
     keep: Callable[[Any], bool] | None = None
     version: str = ""
+    owner: str = ""
     path: bool = False
     reading: tuple[Template, ...] = field(init=False, repr=False, compare=False)
     writing: tuple[Template, ...] = field(init=False, repr=False, compare=False)
@@ -100,6 +104,9 @@ class ToolPolicy:
                 raise UsageError(f"{name} must be a function, not {getattr(self, name)!r}")
         if not isinstance(self.version, str):
             raise UsageError(f"version must be a text, not {self.version!r}")
+        object.__setattr__(self, "owner", owner_of(self.owner))
+        if self.owner and self.scope != "tenant":
+            raise UsageError(f"what belongs to a {self.scope} cannot be {self.owner}")
         if not isinstance(self.path, bool):
             raise UsageError(f"path must be True or False, not {self.path!r}")
 

@@ -65,6 +65,11 @@ class ToolRegistry:
         declared = self._declared.get(name)
         return declared if declared is not None or tool is None else policy_of(tool)
 
+    @property
+    def owners(self) -> frozenset[str]:
+        """The owners that are declared here, save tenants themselves."""
+        return frozenset(one.owner for one in self._declared.values() if one.owner)
+
     def check(self, name: str, tool: object) -> None:
         """See at the start whether a tool is what its declaration says.
 

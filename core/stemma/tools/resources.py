@@ -14,6 +14,7 @@ import datetime as dt
 import decimal
 import enum
 import itertools
+import json
 import re
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,7 +28,7 @@ from stemma.errors import UnkeyableValue, UsageError
 from stemma.keys import canonical, digest
 from stemma.worlds import Path
 
-__all__ = ["Named", "Template", "concerned", "sources_of"]
+__all__ = ["Named", "Template", "concerned", "kind_of", "source_of", "sources_of"]
 
 MOST = 64
 """Resources that one template may name in one call; beyond that, it stands for what they are in."""
@@ -35,6 +36,9 @@ MOST = 64
 DEEPEST = 6
 LONGEST = 40
 """Segments a template may have, and characters of one that stand in a source's id as they are."""
+
+_RESOURCE = canonical(["resource"])[:-1]
+"""Begins the ids of the sources that stand for resources."""
 
 _LITERAL = re.compile(r"[\w.-]+", re.ASCII)
 _ARGUMENT = re.compile(r"\{(\w+)((?:\.\w+|\[\w+\])*)\}")
@@ -161,30 +165,64 @@ def _text(value: Any) -> list[str] | None:
         return None
 
 
-def sources_of(paths: Iterable[Path], tenant: str) -> tuple[Source, ...]:
-    """What a value has in its lineage that was read from these resources of a tenant."""
-    found: dict[Source, None] = {}
+def sources_of(paths: Iterable[Path], tenant: str, owner: str = "") -> tuple[Source, ...]:
+    """What a value has in its lineage that was read from these resources.
+
+    Args:
+        paths: The resources.
+        tenant: Whose they are.
+        owner: Whose they are instead, where more than a tenant may know them (`owner_of`).
+    """
+    whose, found = _whose(tenant, owner), dict[Source, None]()
     for path in paths:
-        below = _id(tenant, "below", path)
-        found[Source(document=below, chunk=_id(tenant, "at", path), content="")] = None
+        below, at = _id(whose, "below", path), _id(whose, "at", path)
+        found[Source(document=below, chunk=at, content="", owner=owner)] = None
         for depth in range(len(path)):
-            above = _id(tenant, "below", path[:depth])
-            found[Source(document=above, chunk=above, content="")] = None
+            above = _id(whose, "below", path[:depth])
+            found[Source(document=above, chunk=above, content="", owner=owner)] = None
     return tuple(found)
 
 
-def concerned(paths: Iterable[Path], tenant: str) -> tuple[str, ...]:
-    """The sources that are recalled when these resources of a tenant change."""
-    found: dict[str, None] = {}
+def source_of(tool: str, owner: str = "") -> Source:
+    """What a value has in its lineage that came of a tool which names no resources."""
+    name = f"tool:{tool}"
+    return Source(document=name, chunk=name, content="", owner=owner)
+
+
+def concerned(paths: Iterable[Path], tenant: str, owner: str = "") -> tuple[str, ...]:
+    """The sources that are recalled when these resources change. See `sources_of`."""
+    whose, found = _whose(tenant, owner), dict[str, None]()
     for path in paths:
-        found[_id(tenant, "below", path)] = None
-        found.update((_id(tenant, "at", path[:depth]), None) for depth in range(1, len(path)))
+        found[_id(whose, "below", path)] = None
+        found.update((_id(whose, "at", path[:depth]), None) for depth in range(1, len(path)))
     return tuple(found)
 
 
-def _id(tenant: str, how: str, path: Path) -> str:
-    """A source's id: no two tenants, and no two paths, have the same."""
-    return canonical(["resource", _short(tenant), how, [_short(one) for one in path]])
+def kind_of(document: str) -> str | None:
+    """The first segment of the resource that a source's document names, such as `booking`.
+
+    Empty where it names all resources at once; `None` where it is no resource.
+    """
+    if not document.startswith(_RESOURCE):
+        return None
+    try:
+        match json.loads(document):
+            case [_, _, _, []]:
+                return ""
+            case [_, _, _, [str(first), *_]] | [_, _, _, [[str(first)], *_]]:
+                return first
+    except ValueError:
+        pass  # somebody's own id that only begins like one
+    return None
+
+
+def _whose(tenant: str, owner: str) -> str | list[str]:
+    return _short(tenant) if not owner else ["owner", owner]
+
+
+def _id(whose: str | list[str], how: str, path: Path) -> str:
+    """A source's id: no two tenants or owners, and no two paths, have the same."""
+    return canonical(["resource", whose, how, [_short(one) for one in path]])
 
 
 def _short(text: str) -> str | list[str]:

@@ -1,0 +1,323 @@
+"""Copying answers into pools: what is known of them, the decision, the copy, and the journal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from stemma.codec import Codec
+from stemma.effects import Ask, Steps
+from stemma.entry import QUARANTINED, Edge, Entry, Judged, Lineage, Offer
+from stemma.errors import CodecError, UsageError
+from stemma.journal import CROSSING
+from stemma.lineage.validity import judge
+from stemma.outcome import Stored
+from stemma.parts import Parts
+from stemma.policies.life import over
+from stemma.policies.pools import Candidate, Decision, Resting, agreed, approved
+from stemma.scope import Labels
+from stemma.stores.protocol import Ancestry, Fetched, Judgement, Put
+
+__all__ = ["Promoting", "Promotion", "named_by"]
+
+LOOKED = 128
+"""Answers to one request that are compared with a fresh one: those with an equal value first."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Promotion:
+    """That an answer was copied into a pool, or why it was not.
+
+    Args:
+        pool: The pool; empty where the answer was offered to none.
+        original: The id of the answer.
+        copy: The copy as it is stored; `None` where it was refused.
+        refused: Why, as in `stemma.policies.pools.REFUSALS`; where the store refused it, as
+            `Stored` says.
+        detail: More words, without any prompt's text.
+        witnesses: The tenants who independently gave the answer; of an approval none.
+        by: Who approved of it, or who agreed.
+        at: When, seconds since 1970-01-01 UTC.
+    """
+
+    pool: str
+    original: str
+    copy: Entry | None = field(default=None, repr=False)
+    refused: str | None = None
+    detail: str = ""
+    witnesses: tuple[str, ...] = ()
+    by: str = ""
+    at: float
+
+    def __bool__(self) -> bool:
+        return self.copy is not None
+
+
+class _Found(NamedTuple):
+    """An answer with what lies where its copy would lie, as of one sequence of the store."""
+
+    entry: Entry
+    offer: Offer
+    there: Entry | None
+    sequence: int
+
+
+class Promoting:
+    """The promotions of one cache, as steps.
+
+    Args:
+        parts: What it works with.
+    """
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    def approve(self, id: str, by: str) -> Steps[Promotion]:
+        """Copy an answer that an operator approves of into the pool it was offered to.
+
+        Raises:
+            UsageError: There is no such entry.
+            StoreError: The store could not do it.
+        """
+        fetched: Fetched = yield Ask(self._parts.store, "get", ((id,),))
+        entry = fetched.entries.get(id)
+        if entry is None:
+            raise UsageError(f"there is no entry {id!r}")
+        if entry.offer is None:
+            return self.told(entry, Decision(refused="not_offered"), by)
+        found = yield from self._found(entry.id, entry.offer)
+        if found is None:
+            return self.told(entry, Decision(refused="invalid", detail="it is gone"), by)
+        candidate = yield from self._candidate(found.entry)
+        place = yield from self._resting(found)
+        decision = approved(self._parts.pool(found.offer.pool), candidate, place)
+        return (yield from self._done(found, decision, by))
+
+    def consider(self, entry: Entry, codec: Codec) -> Steps[None]:
+        """Copy an answer into its pool if enough tenants gave it. Trouble is nobody's but ours.
+
+        Args:
+            entry: The answer that was stored last, or of which something was found since.
+            codec: How it and its like are written.
+        """
+        if entry.offer is None or self._parts.pool(entry.offer.pool).witnesses is None:
+            return
+        try:
+            yield from self._consider(entry, entry.offer, codec)
+        except Exception as error:
+            self._parts.fault("promotion", error)
+
+    def _consider(self, entry: Entry, offer: Offer, codec: Codec) -> Steps[None]:
+        policy = self._parts.pool(offer.pool)
+        offered: Sequence[Entry] = yield Ask(self._parts.store, "offered", (offer.place.id,))
+        tenants = {one.tenant for one in offered}
+        if policy.witnesses is None or len(tenants) < policy.witnesses:
+            return
+        found = yield from self._found(entry.id, offer)
+        if found is None or found.entry.value != entry.value:
+            return  # computed again meanwhile: that put has its own turn
+        place = yield from self._resting(found)
+        if place.live and found.there is not None and found.there.value == entry.value:
+            return
+        others = (one for one in offered if one.id != entry.id)
+        compared = yield from self._compared(found.entry, others, codec)
+        fresh = yield from self._candidate(found.entry)
+        decision = agreed(policy, fresh, compared, place)
+        decided = found
+        if decision.entry is not None and decision.entry.id != entry.id:
+            decided = found._replace(entry=decision.entry)
+        yield from self._done(decided, decision, ", ".join(decision.witnesses))
+
+    # ------------------------------------------------------------------ facts
+
+    def _found(self, id: str, offer: Offer) -> Steps[_Found | None]:
+        fetched: Fetched = yield Ask(self._parts.store, "get", ((id, offer.place.id),))
+        entry = fetched.entries.get(id)
+        if entry is None or entry.offer != offer:
+            return None
+        there = fetched.entries.get(offer.place.id)
+        return _Found(entry, offer, there, fetched.sequence)
+
+    def _compared(
+        self, fresh: Entry, others: Iterable[Entry], codec: Codec
+    ) -> Steps[list[tuple[Candidate, bool | None]]]:
+        """The other answers to the same, each with whether it is the same as a fresh one."""
+        nearest = sorted(others, key=lambda one: (one.value != fresh.value, one.sequence))
+        found: list[tuple[Candidate, bool | None]] = []
+        try:
+            value = codec.decode(fresh.payload)
+        except CodecError:
+            return found
+        for one in nearest[:LOOKED]:
+            same = yield from self._parts.comparing.compared(codec, value, fresh.value, one)
+            candidate = yield from self._candidate(one)
+            found.append((candidate, None if same is None else same.same))
+        return found
+
+    def _candidate(self, entry: Entry) -> Steps[Candidate]:
+        """What is known of an answer: everything above it, and whether it could be served."""
+        parts, now = self._parts, self._parts.clock.now()
+        ancestry: Ancestry | None = yield Ask(parts.store, "ancestry", (entry.id,))
+        if ancestry is None:
+            return Candidate(entry=entry, invalid="it is gone")
+        lineages = [one.lineage for one in ancestry.entries.values()]
+        above = {edge.parent for lineage in lineages for edge in lineage.parents} - {entry.id}
+        known: Fetched | None = None
+        if above:
+            known = yield Ask(parts.store, "get", (sorted(above),))
+        validity = judge(entry.id, ancestry, now, parts.unsettled.all_owed)
+        return Candidate(
+            entry=entry,
+            above={one: None if known is None else known.entries.get(one) for one in above},
+            owners=frozenset(edge.source.owner for one in lineages for edge in one.sources),
+            invalid=validity.detail or validity.reason or "",
+            believed=self._believed(entry, now),
+            grounded=(yield from self._grounded(entry)),
+        )
+
+    def _believed(self, entry: Entry, now: float) -> float:
+        return self._parts.confidence.confidence(
+            entry.confidence,
+            age=now - entry.verified,
+            agreed=entry.judged.agreed,
+            disagreed=entry.judged.disagreed,
+        )
+
+    def _grounded(self, entry: Entry) -> Steps[float | None]:
+        """What a check found last of its value, where the pool asks for one."""
+        if entry.offer is None or self._parts.pool(entry.offer.pool).grounding is None:
+            return None
+        said = yield from self._said(entry.id)
+        scores = (o.confidence for o in said if o.verdict == "grounded" and o.value == entry.value)
+        return next(scores, None)
+
+    def _resting(self, found: _Found) -> Steps[Resting]:
+        """What lies at the place, and what was said of what lay there before."""
+        said = yield from self._said(found.offer.place.id)
+        last: dict[str, Judgement] = {}
+        for one in said:
+            operators = one.verdict in ("hallucinated", "supported") and one.tenant == ""
+            if one.verdict == "promoted" or operators or _withdraws(one):
+                last.setdefault(one.value, one)
+        return Resting(
+            entry=found.there,
+            live=found.there is not None and (yield from self._live(found.there)),
+            withdrawn=frozenset(value for value, one in last.items() if _withdraws(one)),
+            wrong=frozenset(v for v, one in last.items() if one.verdict == "hallucinated"),
+        )
+
+    def _live(self, entry: Entry) -> Steps[bool]:
+        now = self._parts.clock.now()
+        if entry.verdict in QUARANTINED or entry.held or over(entry.made, entry.expires, now):
+            return False
+        ancestry: Ancestry | None = yield Ask(self._parts.store, "ancestry", (entry.id,))
+        return ancestry is not None and judge(entry.id, ancestry, now).reason is None
+
+    def _said(self, id: str) -> Steps[Sequence[Judgement]]:
+        said: Sequence[Judgement] = yield Ask(_Said(self._parts), "of", (id,))
+        return said
+
+    # --------------------------------------------------------------- the copy
+
+    def _done(self, found: _Found, decision: Decision, by: str) -> Steps[Promotion]:
+        original = decision.entry
+        if original is None:
+            return self.told(found.entry, decision, by)
+        vectors = yield Ask(self._parts.store, "vectors", ([original.id],))
+        vector = vectors.get(original.id)
+        put = Put(
+            entry=_copy(original, found.offer, self._believed(original, self._parts.clock.now())),
+            lineage=Lineage(
+                parents=(Edge(parent=original.id, value=original.value, known="observed"),)
+            ),
+            vector=None if vector is None else vector.astype(np.float32),
+            since=found.sequence,
+            replaces=0 if found.there is None else found.there.sequence,
+        )
+        (stored,) = yield Ask(self._parts.store, "put", ([put], self._parts.clock.now()))
+        if stored.entry is None:
+            return self.told(original, decision._replace(refused=stored.refused), by, stored)
+        self._parts.saw(stored.entry.sequence)
+        yield Ask(self._parts.store, "judge", (self._judgement(stored.entry, original, by),))
+        return self.told(original, decision, by, stored)
+
+    def _judgement(self, copy: Entry, original: Entry, by: str) -> Judgement:
+        return Judgement(
+            entry=copy.id,
+            value=copy.value,
+            verdict="promoted",
+            by=by,
+            confidence=1.0,
+            at=self._parts.clock.now(),
+            question=original.id,
+        )
+
+    def told(
+        self, original: Entry, decision: Decision, by: str, stored: Stored | None = None
+    ) -> Promotion:
+        """The outcome, counted and told to the listeners."""
+        parts, pool = self._parts, "" if original.offer is None else original.offer.pool
+        promotion = Promotion(
+            pool=pool,
+            original=original.id,
+            copy=None if stored is None else stored.entry,
+            refused=decision.refused,
+            detail=decision.detail if stored is None else stored.detail,
+            witnesses=decision.witnesses,
+            by=by,
+            at=parts.clock.now(),
+        )
+        if promotion.refused is not None:
+            outcome = f"{CROSSING}promotion {promotion.refused}"
+            parts.journal.count(original.tenant, original.node, outcome)
+        words = promotion.refused if promotion.refused is not None else "promoted"
+        parts.tell("promotion", None, words, original, detail=promotion.detail)
+        return promotion
+
+
+class _Said:
+    """The judgements of an entry as something that can be asked: `judgements` takes keywords."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._store = parts.store
+
+    def of(self, id: str) -> Sequence[Judgement]:
+        return self._store.judgements(entry=id)
+
+
+def named_by(by: object) -> str:
+    """Who approves or revokes.
+
+    Raises:
+        UsageError: It is no text that says something.
+    """
+    if not (isinstance(by, str) and by.strip()):
+        raise UsageError(f"by must say who, not {by!r}")
+    return by
+
+
+def _withdraws(judgement: Judgement) -> bool:
+    """Whether it says that a copy was taken out of its pool: `stemma.pools` notes that so."""
+    return judgement.verdict == "unknown" and judgement.question != ""
+
+
+def _copy(original: Entry, offer: Offer, believed: float) -> Entry:
+    """What is put into the pool: the answer, and nothing that only describes its maker's call."""
+    return replace(
+        original,
+        id=offer.place.id,
+        partition=offer.place.partition,
+        group=offer.place.group,
+        pool=offer.pool,
+        labels=Labels(),
+        left_out=(),
+        verdict="unknown",
+        derived=True,
+        confidence=min(original.confidence, believed),
+        judged=Judged(doubted=original.judged.doubted),
+        offer=None,
+        held="",
+    )
