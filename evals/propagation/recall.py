@@ -133,5 +133,11 @@ def _figures(worlds: list[dict[str, Any]]) -> list[Figure]:
                 unit="",
             ),
         ]
+    worst = max(
+        world["audited"]["for nothing"] / max(world["audited"]["held"], 1) for world in worlds
+    )
+    figures.append(
+        Figure(what="the same below θ/2, after audits, worst world", value=worst, unit="")
+    )
     median = statistics.median(world["audited"]["seconds"] for world in worlds)
     return [*figures, Figure(what="a rehearsal, median world", value=median, unit="s")]

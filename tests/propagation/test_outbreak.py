@@ -134,6 +134,14 @@ def test_a_seed_that_was_recalled_is_followed_and_its_home_is_known(cache, store
     assert "recalled" in {one.what for one in found.timeline()}
 
 
+def test_nothing_spreads_through_values_that_follow_from_contents_alone(cache, store, family):
+    scores = put_one(store, entry("scores", "s", node="rerank"), parents=[family[0]])
+    put_one(store, entry("after", "so"), parents=[scores])
+    assert set(cache.propagation().spread("seed").probabilities) == {"seed", "copy", "child"}
+    assert cache.quarantine("scores", by="ada", dry_run=True).entries == ()
+    assert cache.pollution(entry="seed").partitions["tenant:acme"] == 1
+
+
 def test_seeds_by_source_and_by_tenant(cache, family):
     assert cache.propagation().spread(source="terms").probabilities["copy"] == 1.0
     assert set(cache.propagation().spread(tenant="beta").probabilities) == {"child"}

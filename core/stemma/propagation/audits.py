@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 from typing import NamedTuple
 
 from stemma.entry import Lineage
@@ -10,7 +11,10 @@ from stemma.propagation.attenuation import Audit
 from stemma.stores.protocol import Judgement, Store
 from stemma.verdicts import PRIOR, WRONG, counting, probability
 
-__all__ = ["JUDGED", "audits"]
+__all__ = ["AUDITED", "JUDGED", "audits"]
+
+AUDITED = 500
+"""Wrong parents whose children are looked at, the newest."""
 
 JUDGED = 10_000
 """Judgements that are read, the newest."""
@@ -35,7 +39,8 @@ def audits(store: Store) -> dict[tuple[str, str], list[Audit]]:
     stored children are looked at, and only as built on the very value that was wrong.
     """
     known = _known(reversed(store.judgements(limit=JUDGED)))
-    wrong = dict.fromkeys(entry for (entry, _), told in known.items() if told.wrong)
+    newest = reversed([entry for (entry, _), told in known.items() if told.wrong])
+    wrong = islice(dict.fromkeys(newest), AUDITED)
     judged = {entry for entry, _ in known}
     pairs = [
         (parent, child) for parent in wrong for child in store.children(parent) if child in judged
