@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stemma import forking
 from stemma.apart import Apart
-from stemma.beside import Beside
+from stemma.beside import Beside, Stopped
 from stemma.codec import JsonCodec
 from stemma.errors import JudgeError
 from stemma.policies.shares import share
@@ -104,21 +104,15 @@ class Checking:
             self._parts.fault("grounding", full, query.scope)
 
     def _check(self, grounder: Grounder, asked: _Stored) -> None:
-        try:
-            score = self._score(grounder, asked)
-        except Exception as error:
-            self._parts.fault("grounding", error, asked.scope)
-            return
-        self._beside.step()  # once the cache is closed, nothing is told
-        by = f"{grounder.name} ({grounder.revision})"
-        try:
-            self._note(asked, score, by)
-        except Exception as error:
-            self._parts.fault("grounding", error, asked.scope)
-
-    def _score(self, grounder: Grounder, asked: _Stored) -> float:
         work = partial(grounder.ground, asked.text, asked.sources, asked.question)
-        return share("score", self._apart.run(asked.scope.tenant, work).score)
+        try:
+            score = share("score", self._apart.run(asked.scope.tenant, work).score)
+            self._beside.step()
+            self._note(asked, score, f"{grounder.name} ({grounder.revision})")
+        except Stopped:
+            return  # the cache is closed: nothing is told
+        except Exception as error:
+            self._parts.fault("grounding", error, asked.scope)
 
     def _note(self, asked: _Stored, score: float, by: str) -> None:
         judgement = Judgement(

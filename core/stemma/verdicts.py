@@ -64,9 +64,11 @@ ALONE = 0.62
 """How far a tenant is believed at most of what all read, whatever its record: one of them alone
 stays below `WRONG`, also after having been right a hundred times before lying."""
 
-GROUNDER = 0.75
-"""How far a grounding check is believed: odds of three to one at most. Of HaluEval's made-up
-answers 66 % are scored below what reaches `WRONG`, of the right ones 1 to 8 %: eight to one."""
+GROUNDER = ALONE
+"""How far a grounding check is believed, and all audits together: like a tenant, neither suffices
+alone, to condemn or to acquit, and each does with one tenant who says the same. What a check finds
+lowers the entry's confidence besides, which may refuse it without speaking of what was built on it.
+"""
 
 AUDIT = 0.6
 """How far an audit is believed: a fresh answer comes from the same model, which errs again alike,

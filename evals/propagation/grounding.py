@@ -51,16 +51,10 @@ Scored = tuple[Scores, Scores]
 def run(*, size: float, seed: int, folder: Path) -> Measured:  # noqa: ARG001 - nothing is written
     """Measure on the half of the questions that no weight has seen."""
     fitted, held = (_some(answered(part), size) for part in (0, 1))
-    embedder = _embedder()
-    found = {
-        name: told(score, fitted, held, seed=seed) for name, score in scorers(embedder).items()
-    }
+    scored = scorers(_embedder())
+    found = {name: told(score, fitted, held, seed=seed) for name, score in scored.items()}
     best = "check, embedder" if "check, embedder" in found else "check"
-    refused = {
-        name: on_every_put(score, held)
-        for name, score in scorers(embedder).items()
-        if name in CHECKS
-    }
+    refused = {name: on_every_put(scored[name], held) for name in CHECKS if name in scored}
     elsewhere = without_sources(_some(general(), size), seed=seed)
     return Measured(
         figures=(

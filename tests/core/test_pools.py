@@ -399,12 +399,12 @@ def test_a_pool_may_take_only_what_is_approved(url, clock, do):
 
 
 def test_a_pool_may_ask_for_grounding(url, clock, do):
-    with closed(url, clock, grounding=0.5) as cache:
+    with closed(url, clock, grounding=0.65) as cache:
         store = cache.engine.parts.store
         entries = said_no(cache, do, "ann", "bob", "cem")
         refused = do(cache.pools.promote, entries[0].id, by="pam")
         assert (refused.refused, refused.detail) == ("ungrounded", "no check yet")
-        for entry, score in zip(entries, (0.4, 0.8, 0.7), strict=True):
+        for entry, score in zip(entries, (0.6, 0.8, 0.7), strict=True):
             store.judge(
                 Judgement(
                     entry=entry.id,
@@ -415,7 +415,7 @@ def test_a_pool_may_ask_for_grounding(url, clock, do):
                     at=clock.now(),
                 )
             )
-        assert do(cache.pools.promote, entries[0].id, by="pam").detail == "a score of 0.40"
+        assert do(cache.pools.promote, entries[0].id, by="pam").detail == "a score of 0.60"
         said_no(cache, do, "dan")
         assert look(cache, do, "eve").entry.tenant == "bob"
 

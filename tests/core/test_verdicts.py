@@ -76,11 +76,13 @@ def test_nothing_said_is_the_prior():
         ([said(tenant=str(n)) for n in range(50)] + [said("supported")], "unknown"),
         ([said(tenant=str(n), weight=0.5) for n in range(50)], "unknown"),
         ([said(tenant=str(n), weight=0.1) for n in range(50)], "unknown"),
-        ([said("grounded", "check", sure=0.2)], "hallucinated"),
+        ([said("grounded", "check", sure=0.0)], "unknown"),
         ([said("grounded", "check", sure=0.5)], "unknown"),
-        ([said("grounded", "check", sure=0.9)], "supported"),
+        ([said("grounded", "check", sure=1.0)], "unknown"),
         ([said("disagreed", question="a")], "unknown"),
-        ([said("disagreed", question="a")] * 2, "hallucinated"),
+        ([said("disagreed", question="a")] * 9, "unknown"),
+        ([said("grounded", "check", sure=0.0), said(tenant="a")], "hallucinated"),
+        ([said("grounded", "check", sure=1.0), said("supported", tenant="a")], "supported"),
         ([said("disagreed", question="another")] * 9, "unknown"),
         ([said(), *[said("agreed", question="a")] * 99], "hallucinated"),
     ],
@@ -129,7 +131,7 @@ def brute(statements):
     def moved(one):
         weight, sure, sign = one.weight, one.confidence, 1
         if one.verdict == "grounded":
-            weight, sure = 0.75, abs(2 * one.confidence - 1)
+            weight, sure = 0.62, abs(2 * one.confidence - 1)
             sign = 1 if one.confidence < 0.5 else -1
         elif one.verdict in ("supported", "unknown"):
             sign = -1 if one.verdict == "supported" else 0
@@ -141,7 +143,7 @@ def brute(statements):
         return min(max(number, -logit(share)), logit(share))
 
     audits = [one for one in statements if one.verdict in ("agreed", "disagreed")]
-    total = logit(0.2) + clipped(sum(moved(one) for one in audits if one.question == "a"), 0.75)
+    total = logit(0.2) + clipped(sum(moved(one) for one in audits if one.question == "a"), 0.62)
     last = []
     for tenant, by, check in itertools.product(["", "a", "b", "c"], ("ann", "bob"), (True, False)):
         mine = [
