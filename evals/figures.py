@@ -18,7 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from stemma.replays.figure import COLOURS, STYLE
+from stemma.plotting import COLOURS, STYLE
 
 __all__ = ["draw", "growth", "throughput"]
 

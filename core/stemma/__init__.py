@@ -59,6 +59,7 @@ from stemma.promoting import Promotion
 from stemma.query import Query
 from stemma.ranked import Found, ranked
 from stemma.ranking import Ranking, RankingCodec
+from stemma.reporting import Report
 from stemma.request import Key, LeftOut, Request
 from stemma.scope import NODES, Labels, Scope
 from stemma.search import Search, Searcher, candidates
@@ -67,6 +68,7 @@ from stemma.stats import NodeStats, Stats
 from stemma.stores.protocol import Store
 from stemma.telling import Change, Teller
 from stemma.tokens import TokenCount, count_tokens
+from stemma.verdicts import Verdicts
 from stemma.worlds import World
 
 __all__ = [
@@ -121,6 +123,7 @@ __all__ = [
     "Ready",
     "Recall",
     "Recalled",
+    "Report",
     "Request",
     "RerankerError",
     "Reranking",
@@ -149,6 +152,7 @@ __all__ = [
     "UnkeyableValue",
     "UsageError",
     "VectorCodec",
+    "Verdicts",
     "World",
     "candidates",
     "canonical",

@@ -11,6 +11,7 @@ from stemma.embedders.protocol import Matrix, TokenEmbedder
 from stemma.embedders.token_memory import TokenMemory
 from stemma.errors import UsageError
 from stemma.parts import Parts
+from stemma.policies.remembering import asker
 from stemma.policies.threshold import Candidate
 
 __all__ = ["MEMORY", "Aligning"]
@@ -28,14 +29,15 @@ class Aligning:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._tokens = TokenMemory(MEMORY)
+        self._tokens: TokenMemory[tuple[str, str]] = TokenMemory(MEMORY)
 
     def aligned(
         self, asked: str, candidates: Sequence[Candidate], look: Collection[str]
     ) -> Steps[list[Candidate]]:
         """The candidates, those that are to be looked at with `aligned`.
 
-        One run of the model for those of them, and the question, that are not remembered.
+        One run of the model for those of them, and the question, that are not remembered of what
+        this tenant has asked (see `stemma.policies.remembering`).
 
         Args:
             asked: The question.
@@ -59,12 +61,14 @@ class Aligning:
         if not looked:
             raise UsageError("the policy asks for candidates that it was told of, or not given")
         texts = {asked, *(one.focus for one in candidates if one.id in looked)}
-        known = self._tokens.get(texts)
+        tenant = asker()
+        remembered = self._tokens.get((tenant, text) for text in texts)
+        known = {text: matrix for (_, text), matrix in remembered.items()}
         missing = sorted(texts - known.keys())
         if missing:
             found: Iterable[Matrix] = yield Ask(tokens, "embed_tokens", (missing,))
             fresh = dict(zip(missing, map(aligner.projected, found), strict=True))
-            self._tokens.add(fresh)
+            self._tokens.add({(tenant, text): one for text, one in fresh.items()})
             known |= fresh
         return [
             replace(one, aligned=aligner.align(known[asked], known[one.focus]))

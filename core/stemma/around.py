@@ -93,15 +93,9 @@ class Around:
         Raises:
             TenantRequired: Nothing names a tenant.
         """
-        said = context.current(self._number)
-        tenant = frame.tenant if frame is not None else None
-        if tenant is not None and said.tenant is not None and said.within is not None:
-            # Said inside the run that names the tenant, as by who reads a stream: nearer counts.
-            tenant = said.tenant if said.within.tenant == tenant else tenant
-        if tenant == "":
-            raise TenantRequired("the run's metadata names a tenant that is not a text")
+        tenant, said = self._named(frame), context.current(self._number)
         if tenant is None:
-            tenant = said.tenant if said.tenant is not None else self._options.tenant
+            tenant = self._options.tenant
         if tenant is None:
             raise TenantRequired(
                 "no tenant: give one to stemma.open(…, tenant=…), or say "
@@ -109,16 +103,26 @@ class Around:
             )
         return tenant, said
 
+    @property
     def speaker(self) -> str:
-        """In whose name something is said of entries: a tenant's, or empty, an operator's.
+        """In whose name a report is made here; empty: an operator's, whom no tenant is named for.
 
-        A tenant's where `using` or the run names one. That `open` has one for calls that name none
-        makes nobody a tenant.
+        Raises:
+            TenantRequired: The run's metadata names a tenant that is not a text.
         """
-        frame, said = frames.current(), context.current(self._number)
-        if said.tenant is None and (frame is None or frame.tenant is None):
-            return ""
-        return self.context(frame)[0]
+        tenant = self._named(frames.current())
+        return "" if tenant is None else tenant
+
+    def _named(self, frame: Frame | None) -> str | None:
+        """The tenant that the run or `using` names."""
+        said = context.current(self._number)
+        tenant = frame.tenant if frame is not None else None
+        if tenant is not None and said.tenant is not None and said.within is not None:
+            # Said inside the run that names the tenant, as by who reads a stream: nearer counts.
+            tenant = said.tenant if said.within.tenant == tenant else tenant
+        if tenant == "":
+            raise TenantRequired("the run's metadata names a tenant that is not a text")
+        return said.tenant if tenant is None else tenant
 
     def trace(
         self, *, intent: str | None = None, budget: float | None = None, nested: int | None = None

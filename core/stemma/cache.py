@@ -38,10 +38,12 @@ from stemma.options import (
 from stemma.outcome import Hit, Recall
 from stemma.parts import Parts
 from stemma.pools import Pools
-from stemma.reporting import Reported, report
+from stemma.reporters import Ledger, Reported
+from stemma.reporting import Report, report
+from stemma.spreading import Spreading
 from stemma.stats import Stats, summed
-from stemma.stores.protocol import Judgement
 from stemma.taking_back import take_back
+from stemma.verdicts import Verdicts, verdicts
 
 __all__ = ["Cache"]
 
@@ -49,7 +51,7 @@ _numbers = itertools.count(1)
 _live: weakref.WeakValueDictionary[str, Cache] = weakref.WeakValueDictionary()
 
 
-class Cache(Around):
+class Cache(Around, Spreading):
     """All node caches over one store. Made by `stemma.open`; a context manager.
 
     Args:
@@ -77,6 +79,7 @@ class Cache(Around):
             confidence=options.confidence,
             grey=options.grey,
             budget=options.budget,
+            grounder=options.grounder,
             pools=options.pools,
         )
         try:
@@ -92,7 +95,7 @@ class Cache(Around):
         self.hops = NodeCache("hop", hop, self)
         self.embeddings = EmbeddingCache(self)
         self.reranks = RerankCache(self)
-        self.pools = Pools(parts, self.speaker)
+        self.pools = Pools(parts, lambda: self.speaker)
         self._finalizer = weakref.finalize(self, _close, parts)
         self._name = secrets.token_hex(16)  # by which a pickle finds it again in its own process
         _live[self._name] = self
@@ -180,10 +183,13 @@ class Cache(Around):
         *,
         by: str,
         confidence: float = 1.0,
-    ) -> Judgement:
+    ) -> Report:
         """Say that an entry's value is right or wrong, or that a hit was.
 
-        `"hallucinated"`: the value is wrong. It is quarantined, and so is what was built on it.
+        `"hallucinated"`: the value is wrong. It is quarantined, and so is what was built on it,
+        unless others said that it is right: reports are weighed (`stemma.verdicts`). Of what a pool
+        holds, an operator's word counts as well where it was copied from, and where other tenants
+        gave the same answer to the same, save where they had it from documents of their own.
 
         `"wrong_hit"`: the value was served to a question that it does not answer, however right it
         may be for its own. It is never served to that question again, whatever becomes of it, nor
@@ -192,21 +198,26 @@ class Cache(Around):
         outcome. And it, and what lies near it (a similarity of at least `stemma.reporting.NEAR`),
         is served by meaning only once an audit agreed.
 
-        `"supported"`: the value is right; a quarantine ends.
+        `"supported"`: the value is right; a quarantine ends where that outweighs what was said
+        against it. `"unknown"` takes back what the same reporter said before.
+
+        Inside `using(tenant=…)`, or in a run that names a tenant, it is that tenant's report, and
+        else an operator's. A tenant reports its own entries, and of a pool those that it was
+        served: these are not served to it any more, and to others where enough of them agree.
 
         Args:
             entry: The `Hit`, or the note of it that a face has attached to what it returned
                 (`response_metadata["stemma"]`); save for `"wrong_hit"`, the entry's id will do.
-            verdict: `"hallucinated"`, `"supported"` or `"wrong_hit"`.
-            by: Who says so.
+            verdict: `"hallucinated"`, `"supported"`, `"unknown"` or `"wrong_hit"`.
+            by: Who says so. Each counts with what they said last.
             confidence: How sure they are, 0 to 1.
 
         Raises:
-            UsageError: There is no such entry (a wrong hit is noted all the same), or an argument
-                is wrong.
+            UsageError: There never was such an entry (a wrong hit is noted all the same), it is
+                not the tenant's to report, or an argument is wrong.
             StoreError: The store could not do it; say it again.
         """
-        return run(report(self.engine.parts, entry, verdict, by, confidence))
+        return run(report(self.engine.parts, entry, verdict, by, confidence, tenant=self.speaker))
 
     async def areport(
         self,
@@ -215,9 +226,24 @@ class Cache(Around):
         *,
         by: str,
         confidence: float = 1.0,
-    ) -> Judgement:
+    ) -> Report:
         """As `report`."""
-        return await arun(report(self.engine.parts, entry, verdict, by, confidence))
+        return await arun(
+            report(self.engine.parts, entry, verdict, by, confidence, tenant=self.speaker)
+        )
+
+    def verdicts(self, entry: str) -> Verdicts:
+        """What is known of an entry's truth: how likely it is wrong, and who said what.
+
+        Raises:
+            UsageError: Nothing was ever known of such an entry.
+        """
+        parts = self.engine.parts
+        stored = parts.store.get([entry]).entries.get(entry)
+        said = Ledger(parts.store, parts.clock.now()).said(entry)
+        if stored is None and not said and parts.store.lineage(entry) is None:
+            raise UsageError(f"there is no entry {entry!r}")
+        return verdicts(entry, said, stored)
 
     def lineage(self, entry: str) -> FamilyTree:
         """The family tree of an entry: prints as a tree, shows as a figure in Jupyter.
@@ -288,6 +314,7 @@ class Cache(Around):
 
 def _close(parts: Parts) -> None:
     parts.hearing.close()
+    parts.checking.close()
     parts.journal.close()
     end = getattr(parts.index, "close", None)
     if end is not None:

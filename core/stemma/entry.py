@@ -14,6 +14,7 @@ from stemma.scope import Labels, Node, Scope
 from stemma.walk import Walk
 
 __all__ = [
+    "PERSONAL",
     "QUARANTINED",
     "SCHEMA",
     "UNJUDGED",
@@ -31,7 +32,11 @@ __all__ = [
     "arrivals",
     "content_digest",
     "owner_of",
+    "personal_bar",
 ]
+
+PERSONAL = "tenant:"
+"""Begins what bars an entry for one tenant alone. No digest does."""
 
 SCHEMA = 1
 """Version of the stored form of an entry."""
@@ -60,6 +65,11 @@ def arrivals(index: str) -> str:
     (`Frame.read_unstored`).
     """
     return f"arrivals:{index}"
+
+
+def personal_bar(tenant: str, what: str) -> str:
+    """What bars an entry of a pool from a question, or its value, for one tenant alone."""
+    return f"{PERSONAL}{tenant}:{what}"
 
 
 def owner_of(owner: object) -> str:
@@ -148,6 +158,7 @@ class Judged:
         disagreed: How many did not.
         barred: What it may never answer: digests of questions (`Hit.question`) and, where it is
             wrong for its own, of its value. Kept for the entry's id, also when it is replaced.
+            Some hold for one tenant alone (`personal_bar`).
         doubted: Whether it was a wrong hit, or lies near one: before it is served by meaning again,
             an audit must agree with it.
         answer: The value hash by which its answer is known, where it says the same as another

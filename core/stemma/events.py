@@ -8,7 +8,9 @@ from typing import Literal, NamedTuple, Protocol
 
 __all__ = ["Event", "Kind", "Listener", "Listeners"]
 
-Kind = Literal["lookup", "put", "recall", "verdict", "judgement", "promotion", "fault", "warning"]
+Kind = Literal[
+    "lookup", "put", "recall", "verdict", "judgement", "promotion", "fault", "warning", "quarantine"
+]
 
 _log = logging.getLogger("stemma")
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from stemma import forking
 from stemma.stores.protocol import Count, Lesson, Serving, Store
 
-__all__ = ["CROSSING", "EMBEDDER", "FACTOR", "Journal"]
+__all__ = ["CROSSING", "EMBEDDER", "FACTOR", "REPORTER", "Journal"]
 
 FULL = 10_000
 """A batch this large is written at once."""
@@ -32,9 +32,11 @@ EMBEDDER = "embedder "
 FACTOR = "factor "
 """Begins those that add up what `stemma.calibration` has measured, by factor and index."""
 
+REPORTER = "reporter "
+"""Begins those that count a tenant's reports of shared entries: `upheld`, and `overturned`."""
+
 CROSSING = "crossing "
-"""Begins those that count what was refused to cross from a tenant into a pool, or out of one: what
-was tried, and after a space why it was refused."""
+"""Begins those that count what was refused to a tenant because it is another's."""
 
 
 Sums = dict[tuple[str, str, str], tuple[int, float, int]]

@@ -21,6 +21,7 @@ from stemma.lineage.validity import judge
 from stemma.outcome import Hit, Miss, Ticket
 from stemma.parts import Parts, kind_of
 from stemma.policies import context
+from stemma.policies.remembering import asked_by
 from stemma.policies.threshold import Accepted, Decision
 from stemma.query import Query
 from stemma.scope import Scope
@@ -106,7 +107,8 @@ class Lookup:
         if query.mode == "bypass":
             return self._missed(query, Miss(reason="bypassed", ticket=self._ticket(query, started)))
         try:
-            return (yield from self._lookup(query, started))
+            with asked_by(query.scope.tenant):
+                return (yield from self._lookup(query, started))
         except UsageError:
             raise
         except Exception as error:

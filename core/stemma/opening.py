@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from stemma.cache import Cache
 from stemma.clock import Clock
@@ -14,7 +14,15 @@ from stemma.indexes.protocol import Index
 from stemma.judges.band import GreyBand
 from stemma.judges.protocol import Judge
 from stemma.lineage.chains import RISK
-from stemma.options import LEARNING, POLICIES, Options, band_of, is_file, pools_of
+from stemma.options import (
+    LEARNING,
+    POLICIES,
+    Options,
+    band_of,
+    grounder_of,
+    is_file,
+    pools_of,
+)
 from stemma.parts import Fail
 from stemma.policies.confidence import ConfidencePolicy
 from stemma.policies.life import LifePolicy
@@ -24,6 +32,9 @@ from stemma.policies.same_answer import SameAnswer
 from stemma.policies.shares import share
 from stemma.policies.threshold import Policy, ThresholdPolicy
 from stemma.stores.protocol import Store
+
+if TYPE_CHECKING:
+    from stemma.grounding.grounded import Grounder
 
 __all__ = ["open"]
 
@@ -46,6 +57,7 @@ def open(  # noqa: A001 - the name users type: `stemma.open`
     novelty: Novelty | None = None,
     confidence: ConfidencePolicy | None = None,
     budget: float = RISK,
+    grounding: Grounder | Literal["check"] | bool | None = None,
     pools: Mapping[str, PoolPolicy] | None = None,
 ) -> Cache:
     """Open a cache.
@@ -83,6 +95,9 @@ def open(  # noqa: A001 - the name users type: `stemma.open`
             when they were stored, by audits and by age.
         budget: What the risks of the hits by meaning may add up to that an agent's chain of hops
             is built on, 0 to 1; see `Cache.trace`.
+        grounding: Who is asked, off the path, how far the sources support each answer that is
+            stored: a `stemma.grounding.Grounder`, or `True` or `"check"` for the check that needs
+            no model. What it finds lowers the entry's confidence. `None` or `False`: nobody.
         pools: What pools ask for before an answer is copied into them, by name; one that is not
             named here asks for what `PoolPolicy()` does.
 
@@ -129,6 +144,7 @@ def open(  # noqa: A001 - the name users type: `stemma.open`
         confidence=confidence,
         grey=band_of(judge),
         budget=share("budget", budget),
+        grounder=grounder_of(grounding),
         pools=pools_of(pools),
     )
     return Cache(options)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from stemma.clock import Clock
 from stemma.embedders.protocol import Embedder, TokenEmbedder
@@ -25,6 +25,9 @@ from stemma.policies.same_answer import SameAnswer
 from stemma.policies.threshold import Policy, ThresholdPolicy
 from stemma.stores.protocol import Store
 
+if TYPE_CHECKING:
+    from stemma.grounding.grounded import Grounder
+
 BUDGET = 0.5
 """Seconds for which a call waits for a server named by a URL: what a hundred calls at once take on
 two cores, waiting for their turn included."""
@@ -37,6 +40,7 @@ __all__ = [
     "Options",
     "band_of",
     "embedder_of",
+    "grounder_of",
     "is_file",
     "leases_of",
     "must_leave_doubts",
@@ -69,6 +73,7 @@ class Options:
     confidence: ConfidencePolicy | None = None
     grey: GreyBand | None = None
     budget: float = RISK
+    grounder: Grounder | None = None
     pools: Mapping[str, PoolPolicy] = field(default_factory=dict)
 
 
@@ -138,6 +143,23 @@ def band_of(given: Judge | GreyBand | None) -> GreyBand | None:
         UsageError: It is neither a judge nor a band.
     """
     return given if given is None or isinstance(given, GreyBand) else GreyBand(judge=given)
+
+
+def grounder_of(given: Grounder | Literal["check"] | bool | None) -> Grounder | None:
+    """The grounder that an argument names.
+
+    Raises:
+        UsageError: It is none.
+    """
+    if given is None or given is False:
+        return None
+    from stemma.grounding import Grounder, GroundingCheck  # noqa: PLC0415 - not needed without one
+
+    if given is True or given == "check":
+        return GroundingCheck()
+    if isinstance(given, type) or not isinstance(given, Grounder):
+        raise UsageError(f'grounding must be a Grounder, True, False or "check", not {given!r}')
+    return given
 
 
 def pools_of(given: Mapping[str, PoolPolicy] | None) -> Mapping[str, PoolPolicy]:

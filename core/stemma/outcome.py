@@ -203,12 +203,14 @@ class Recall:
         dry_run: Whether this is only a rehearsal.
         entries: What goes: the entries named, and everything built from them.
         sequence: The store's sequence number of the recall.
+        at: When, seconds since 1970-01-01 UTC; 0 of a rehearsal.
     """
 
     selector: Mapping[str, str]
     dry_run: bool
     entries: tuple[Recalled, ...]
     sequence: int
+    at: float = 0.0
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -277,6 +279,7 @@ class Quarantine:
         dry_run: Whether this is only a rehearsal.
         lifted: When it was released as a whole; `None`: it was not.
         sequence: The store's sequence number of it.
+        gone: When it is released: which of the entries are not stored any more, by their ids.
     """
 
     id: str = ""
@@ -289,6 +292,7 @@ class Quarantine:
     dry_run: bool = False
     lifted: float | None = None
     sequence: int = 0
+    gone: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -322,4 +326,5 @@ class Quarantine:
         owners = [f"{count} of {name}" for name, count in sorted(self.by_tenant.items())]
         owners += [f"{count} in pool {name}" for name, count in sorted(self.by_pool.items())]
         named = f"quarantine {self.id}".rstrip()
-        return f"{named} {verb} {entries}" + (f": {', '.join(owners)}" if owners else "")
+        gone = f" ({len(self.gone)} of them gone since)" if self.gone else ""
+        return f"{named} {verb} {entries}{gone}" + (f": {', '.join(owners)}" if owners else "")

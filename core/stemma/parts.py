@@ -7,8 +7,9 @@ import logging
 import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
+from stemma.checking import Checking
 from stemma.clock import Clock
 from stemma.comparing import Comparing
 from stemma.embedders.protocol import Embedder
@@ -35,6 +36,9 @@ from stemma.scope import Scope
 from stemma.stores.protocol import Store
 from stemma.trials import Trials
 from stemma.unsettled import Unsettled
+
+if TYPE_CHECKING:
+    from stemma.grounding.grounded import Grounder
 
 __all__ = ["Fail", "Parts", "kind_of"]
 
@@ -72,6 +76,7 @@ class Parts:
         confidence: ConfidencePolicy | None = None,
         grey: GreyBand | None = None,
         budget: float = RISK,
+        grounder: Grounder | None = None,
         pools: Mapping[str, PoolPolicy] = MappingProxyType({}),
     ) -> None:
         self.store = store
@@ -88,6 +93,7 @@ class Parts:
         self.trials = Trials()
         self.unsettled = Unsettled()
         self.hearing = Hearing(self, grey, self.same_answer)
+        self.checking = Checking(self, grounder)
         self.budget = budget
         self.pools = pools
         self.comparing = Comparing(self)

@@ -13,6 +13,7 @@ from stemma.judging import Judging
 from stemma.outcome import Stored, Ticket
 from stemma.parts import Parts, kind_of
 from stemma.policies.life import Aging
+from stemma.policies.remembering import asked_by
 from stemma.policies.shares import share
 from stemma.promoting import Promoting
 from stemma.query import Query
@@ -90,9 +91,10 @@ class Putting:
         (stored,) = yield from self._put_all(
             [_Ready(ticket, value, encoded, cost, self._sure(ticket, value, confidence), life)]
         )
-        yield from self._judging.judge(ticket, value, encoded, stored.entry)
-        if stored.entry is not None:
-            yield from self._promoting.consider(stored.entry, ticket.query.codec)
+        with asked_by(ticket.query.scope.tenant):
+            yield from self._judging.judge(ticket, value, encoded, stored.entry)
+            if stored.entry is not None:
+                yield from self._promoting.consider(stored.entry, ticket.query.codec)
         return stored
 
     def put_many(
@@ -170,6 +172,9 @@ class Putting:
                 self._parts.saw(result.entry.sequence)
                 self._parts.join(
                     frame, result.entry, result.entry.sequence, one.encoded.text, "stored"
+                )
+                self._parts.checking.after(
+                    one.ticket.query, one.value, one.encoded.text, result.entry
                 )
             self.done(one.ticket, result, one.encoded.value)
         return stored

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stemma.entry import QUARANTINED, Entry
+from stemma.entry import QUARANTINED, Entry, personal_bar
 from stemma.policies.confidence import ConfidencePolicy
 from stemma.policies.life import over
 from stemma.scope import PURE, Scope
@@ -27,7 +27,7 @@ def refusal(
     if entry.verdict in QUARANTINED or entry.held:
         return "quarantined"
     judged = entry.judged
-    if judged.barred and (question in judged.barred or entry.value in judged.barred):
+    if judged.barred and _barred(entry, scope.tenant, question):
         return "reported"
     if over(entry.made, entry.expires, now):
         return "expired"
@@ -39,3 +39,10 @@ def refusal(
     ):
         return "low_confidence"
     return None
+
+
+def _barred(entry: Entry, tenant: str, question: str) -> bool:
+    """Whether it was reported as wrong for a question, or altogether: by anybody, or by them."""
+    bars = {question, entry.value}
+    bars |= {personal_bar(tenant, one) for one in bars}
+    return not bars.isdisjoint(entry.judged.barred)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from stemma.journal import CROSSING, EMBEDDER, FACTOR
+from stemma.journal import CROSSING, EMBEDDER, FACTOR, REPORTER
 from stemma.outcome import Tier
 from stemma.stores.protocol import Count
 
@@ -117,7 +117,7 @@ def summed(counts: Iterable[Count], sizes: Mapping[tuple[str, str], int]) -> Sta
     """The counters and the sizes as one table, ordered by tenant and node."""
     table: dict[tuple[str, str], dict[str, Count]] = {key: {} for key in sizes}
     for count in counts:
-        if count.outcome.startswith((CROSSING, FACTOR)):
+        if count.outcome.startswith((CROSSING, FACTOR, REPORTER)):
             continue  # nobody's lookups
         table.setdefault((count.tenant, count.node), {})[count.outcome] = count
     rows = []

@@ -65,6 +65,7 @@ def together(parts: Parts, receipts: Sequence[Recall], named: Mapping[str, str])
         dry_run=False,
         entries=tuple(dict.fromkeys(entries)),
         sequence=max((one.sequence for one in receipts), default=parts.sequence),
+        at=max((one.at for one in receipts), default=parts.clock.now()),
     )
 
 

@@ -22,13 +22,17 @@ from stemma.embedders import LocalEmbedder
 from stemma.errors import EmbedderError
 from stemma.grounding import GroundingCheck
 from stemma.policies.admission import refusal
+from stemma.policies.confidence import ConfidencePolicy
 from stemma.policies.symbols import symbols
 from stemma.rerankers import MaxSimReranker
 
-__all__ = ["LIKE", "Score", "run", "scorers", "told", "without_sources"]
+__all__ = ["CHECKS", "LIKE", "Score", "on_every_put", "run", "scorers", "told", "without_sources"]
 
 LIKE = 2
 """Two answers are alike in length if they differ by so many words at most."""
+
+CHECKS = ("check", "check, embedder")
+"""The scorers whose scores are probabilities."""
 
 KEPT = 0.9
 """The share of the right answers that a pool has to keep."""
@@ -47,10 +51,10 @@ Scored = tuple[Scores, Scores]
 def run(*, size: float, seed: int, folder: Path) -> Measured:  # noqa: ARG001 - nothing is written
     """Measure on the half of the questions that no weight has seen."""
     fitted, held = (_some(answered(part), size) for part in (0, 1))
-    found = {
-        name: told(score, fitted, held, seed=seed) for name, score in scorers(_embedder()).items()
-    }
+    scored = scorers(_embedder())
+    found = {name: told(score, fitted, held, seed=seed) for name, score in scored.items()}
     best = "check, embedder" if "check, embedder" in found else "check"
+    refused = {name: on_every_put(scored[name], held) for name in CHECKS if name in scored}
     elsewhere = without_sources(_some(general(), size), seed=seed)
     return Measured(
         figures=(
@@ -62,12 +66,27 @@ def run(*, size: float, seed: int, folder: Path) -> Measured:  # noqa: ARG001 - 
                 unit="% of them",
             ),
             Figure(
+                what="checked on every put: hallucinated answers that the default floor refuses",
+                value=100 * refused["check"]["hallucinated"],
+                unit="% of them",
+            ),
+            Figure(
+                what="checked on every put: right answers that the default floor refuses",
+                value=100 * refused["check"]["right"],
+                unit="% of them",
+            ),
+            Figure(
                 what="no sources: AUC of the check against the prompt",
                 value=elsewhere["auc_against_the_prompt"],
                 unit="",
             ),
         ),
-        details={"questions": len(held), "told": found, "without_sources": elsewhere},
+        details={
+            "questions": len(held),
+            "told": found,
+            "on_every_put": refused,
+            "without_sources": elsewhere,
+        },
         beside={name: _row(one) for name, one in found.items()},
     )
 
@@ -140,6 +159,34 @@ def told(
         "kept": float(np.mean(right >= lowest)),
         "let_through": float(np.mean(wrong >= lowest)),
     }
+
+
+def on_every_put(score: Score, held: Sequence[Answered]) -> dict[str, float]:
+    """Which held-out answers are refused at the default floor, once their score is known.
+
+    A refused answer is computed afresh; where the same comes out, an audit has agreed with it.
+    `…_said_again` are the shares that are refused then, too.
+
+    Args:
+        score: A check's, which is a probability.
+        held: The questions.
+
+    Returns:
+        Shares, 0 to 1, of the right, the right ones restated, and the hallucinated.
+    """
+    policy = ConfidencePolicy()
+    answers: Mapping[str, Callable[[Answered], str]] = {
+        "right": lambda one: one.right,
+        "restated": _restated,
+        "hallucinated": lambda one: one.hallucinated,
+    }
+    refused = {}
+    for name, answer in answers.items():
+        scores = [score(answer(one), one) for one in held]
+        for agreed, when in ((0, name), (1, f"{name}_said_again")):
+            out = [policy.refuses(each, agreed=agreed) for each in scores]
+            refused[when] = float(np.mean(out))
+    return refused
 
 
 def _restated(one: Answered) -> str:

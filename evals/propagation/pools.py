@@ -156,7 +156,8 @@ def _ask(
     if done.outcome.hit:
         return _kind(item, done.value)
     if done.stored is not None and done.stored.entry is not None:
-        _checked(cache, done.stored.entry, _score(check, item, answer))
+        if cache.pools.policy(POOL).grounding is not None:
+            _checked(cache, done.stored.entry, _score(check, item, answer))
     return None
 
 

@@ -34,16 +34,24 @@ class World:
     Args:
         edges: The graph; its names are its places.
         seeds: The probability of each seed.
+        owners: The tenant that made each entry; of a copy, the tenant of the original.
+        copies: Which entries are the pool's.
+        passed: How much passes along an edge on average, copies aside.
     """
 
     edges: Edges
     seeds: dict[int, float]
+    owners: tuple[int, ...] = ()
+    copies: frozenset[int] = frozenset()
+    passed: float = 0.5
 
 
-def made(rng: np.random.Generator, *, tenants: int, entries: int, seeds: int) -> World:
+def made(
+    rng: np.random.Generator, *, tenants: int, entries: int, seeds: int, parents: int = 3
+) -> World:
     """A world of so many tenants, entries and seeds.
 
-    An entry has up to three parents. How much passes differs from world to world (0.2 to 0.95 on
+    An entry has up to so many parents. How much passes differs from world to world (0.2 to 0.95 on
     average) and from edge to edge; a copy is as wrong as its original. Seeds are among the entries
     that were copied, so that they reach other tenants, each with a probability of 0.5 to 1.
 
@@ -52,25 +60,29 @@ def made(rng: np.random.Generator, *, tenants: int, entries: int, seeds: int) ->
         tenants: How many share the one pool.
         entries: How many there are, the pool's copies included.
         seeds: How many of them are feared to be wrong.
+        parents: How many an entry has at most.
     """
     own: dict[int, deque[int]] = defaultdict(lambda: deque(maxlen=_RECENT))
     pool: deque[int] = deque(maxlen=_RECENT)
     latest: deque[int] = deque(maxlen=_RECENT)
     passed = rng.uniform(0.2, 0.95)
     edges: list[tuple[int, int, float]] = []
+    owners: list[int] = []
     for entry in range(entries):
         if latest and rng.random() < _COPIES:
             edges.append((latest[rng.integers(len(latest))], entry, 1.0))
+            owners.append(owners[edges[-1][0]])
             pool.append(entry)
             continue
         tenant = int(rng.integers(tenants))
-        parents: set[int] = set()
-        for _ in range(rng.integers(4)):
+        owners.append(tenant)
+        above: set[int] = set()
+        for _ in range(rng.integers(parents + 1)):
             among = pool if rng.random() < _POOLED else own[tenant]
             if among:
-                parents.add(among[rng.integers(len(among))])
-        drawn = rng.beta(4 * passed, 4 * (1 - passed), size=len(parents)).tolist()
-        edges += zip(sorted(parents), [entry] * len(parents), drawn, strict=True)
+                above.add(among[rng.integers(len(among))])
+        drawn = rng.beta(4 * passed, 4 * (1 - passed), size=len(above)).tolist()
+        edges += zip(sorted(above), [entry] * len(above), drawn, strict=True)
         own[tenant].append(entry)
         latest.append(entry)
     table = np.array(edges, dtype=float).reshape(-1, 3)
@@ -85,6 +97,9 @@ def made(rng: np.random.Generator, *, tenants: int, entries: int, seeds: int) ->
             attenuations=table[:, 2],
         ),
         seeds={int(entry): float(rng.uniform(0.5, 1.0)) for entry in first},
+        owners=tuple(owners),
+        copies=frozenset(ends[table[:, 2] == 1.0, 1].tolist()),
+        passed=float(passed),
     )
 
 

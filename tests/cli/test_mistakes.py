@@ -7,7 +7,7 @@ import pytest
 
 from stemma.cli import main as command
 
-COMMANDS = (["stats"], ["inspect", "abc"], ["recall", "--tag", "x"], ["check"])
+COMMANDS = (["stats"], ["inspect", "abc"], ["recall", "--tag", "x"], ["check"], ["graph"])
 NAMES = [words[0] for words in COMMANDS]
 
 

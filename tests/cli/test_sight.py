@@ -157,11 +157,11 @@ def test_what_was_said_of_an_entry_is_shown(stemma_, tmp_path):
         hit = cache.answers.lookup("How can I cancel my order?")
         cache.report(hit, "wrong_hit", by="ann [x]")
     told = json.loads(stemma_("inspect", stored.entry.id, "--db", path, "--json").out)
-    assert told["verdict"] == "suspect"
+    assert (told["verdict"], told["wrong"]) == ("suspect", 0.2)
     assert (told["confidence"], told["confidence_now"]) == (0.6, 0.733)
     assert told["audits"] == {"agreed": 2, "disagreed": 0}
     assert told["barred"] == [hit.question]
-    assert told["said"] == ["wrong_hit by ann [x]"]
+    assert told["said"] == ["wrong_hit by ann [x] (not of its truth)"]
     assert (told["doubted"], told["answer"]) == (True, stored.entry.value)
     shown = stemma_("inspect", stored.entry.id, "--db", path).out
     assert "wrong_hit by ann [x]" in shown

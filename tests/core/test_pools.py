@@ -355,7 +355,7 @@ def test_a_copy_that_was_called_wrong_does_not_come_back(cache, do, told):
     said_no(cache, do, "ann", "bob", "cem")
     do(cache.report, look(cache, do, "eve").entry.id, "hallucinated", by="pam")
     (entry,) = said_no(cache, do, "dan")
-    assert told[-1].outcome == "quarantined"
+    assert told[-1].outcome == "too_few"  # the others' equal answers are called wrong with it
     assert do(cache.pools.promote, entry.id, by="pam").refused == "quarantined"
     assert not look(cache, do, "eve").hit
     for tenant in ("gus", "hal", "ian", "joe", "kim", "lea"):
@@ -399,12 +399,12 @@ def test_a_pool_may_take_only_what_is_approved(url, clock, do):
 
 
 def test_a_pool_may_ask_for_grounding(url, clock, do):
-    with closed(url, clock, grounding=0.5) as cache:
+    with closed(url, clock, grounding=0.65) as cache:
         store = cache.engine.parts.store
         entries = said_no(cache, do, "ann", "bob", "cem")
         refused = do(cache.pools.promote, entries[0].id, by="pam")
         assert (refused.refused, refused.detail) == ("ungrounded", "no check yet")
-        for entry, score in zip(entries, (0.4, 0.8, 0.7), strict=True):
+        for entry, score in zip(entries, (0.6, 0.8, 0.7), strict=True):
             store.judge(
                 Judgement(
                     entry=entry.id,
@@ -415,7 +415,7 @@ def test_a_pool_may_ask_for_grounding(url, clock, do):
                     at=clock.now(),
                 )
             )
-        assert do(cache.pools.promote, entries[0].id, by="pam").detail == "a score of 0.40"
+        assert do(cache.pools.promote, entries[0].id, by="pam").detail == "a score of 0.60"
         said_no(cache, do, "dan")
         assert look(cache, do, "eve").entry.tenant == "bob"
 

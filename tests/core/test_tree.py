@@ -8,6 +8,7 @@ import pytest
 
 import stemma
 from stemma import Source, content_digest, frames
+from stemma.legible import legible
 from stemma.lineage.figure import drawn
 
 ASK = "How do I reset my password?"
@@ -105,10 +106,10 @@ def test_the_figure_shows_what_was_observed_and_no_dashed_line_that_goes_without
 def test_a_figure_of_a_circle_and_of_marks_in_labels():
     graph = nx.DiGraph([("a", "b"), ("b", "a")])
     for node in graph:
-        graph.nodes[node].update(label=f"<{node}> & " + "long " * 20, kind="answer")
+        graph.nodes[node].update(label=f"<{node}> & \x00" + "long " * 20, kind="answer")
     nx.set_edge_attributes(graph, "observed", "known")
     root = ET.fromstring(drawn(graph, "a"))
     titles = {title.text for title in root.iter(f"{SVG}title")}
-    assert titles == {graph.nodes[node]["label"] for node in graph}
-    assert all(text.text.endswith("…") for text in root.iter(f"{SVG}text"))
+    assert titles == {legible(graph.nodes[node]["label"]) for node in graph}
+    assert all("…" in text.text and len(text.text) <= 31 for text in root.iter(f"{SVG}text"))
     assert len(list(root.iter(f"{SVG}path"))) == 2

@@ -9,16 +9,17 @@ from evals.propagation.spread import judged
 from evals.propagation.worlds import World, made, truth
 
 from evals import propagation
+from stemma import reporters
 from stemma.propagation.edges import Edges
 
 DIAMOND = [(0, 1, 1.0), (0, 2, 1.0), (1, 3, 1.0), (2, 3, 1.0)]
 
 
-TEXTS = {"grounding"}
-"""The parts that need texts, tried in files of their own."""
+APART = {"grounding", "timing"}
+"""The parts that are tried in files of their own."""
 
 
-@pytest.mark.parametrize("part", sorted(propagation.PARTS.keys() - TEXTS))
+@pytest.mark.parametrize("part", sorted(propagation.PARTS.keys() - APART))
 def test_each_part_gives_figures_that_can_be_written_down(part):
     found = propagation.measured(part, size=0.005, seed=3)
     assert not found.skipped
@@ -47,3 +48,10 @@ def test_worlds_are_what_was_asked_for_and_parents_come_first():
     assert len(world.seeds) == 20
     assert np.all(edges.parents < edges.children)
     assert 0.05 < np.mean(edges.attenuations == 1.0) < 0.3
+
+
+def test_a_tenant_who_is_believed_too_far_is_noticed(monkeypatch):
+    """If a record could make one tenant enough, the attacks of one would succeed."""
+    monkeypatch.setattr(reporters, "believed", lambda upheld, overturned: 0.9)
+    found = propagation.measured("attacks", size=0.02, seed=0)
+    assert [figure.met for figure in found.figures[:2]] == [False, False]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from evals.measuring import Skipped
-from evals.propagation.grounding import scorers, told, without_sources
+from evals.propagation.grounding import on_every_put, scorers, told, without_sources
 from evals.propagation.halueval import Answered, General
 from evals.propagation.telling import auc, bar, interval
 from evals.rag.texts import folder
@@ -60,6 +60,14 @@ def test_the_check_tells_what_the_sources_lack():
     found = told(scorers(None)["check"], ITEMS, ITEMS, seed=0)
     assert (found["auc"], found["let_through"], found["kept"]) == (1, 0, 1)
     assert found["auc_restated"] == 1
+
+
+def test_what_the_default_floor_refuses_is_told_and_an_audit_that_agrees_counts():
+    refused = on_every_put(lambda answer, of: 0.4375 if answer == of.right else 0.0, ITEMS)
+    assert (refused["right"], refused["right_said_again"]) == (1, 0)
+    assert (refused["hallucinated"], refused["hallucinated_said_again"]) == (1, 1)
+    checked = on_every_put(scorers(None)["check"], ITEMS)
+    assert (checked["right"], checked["restated"], checked["hallucinated"]) == (0, 0, 1)
 
 
 def test_a_measure_that_goes_by_length_is_shown_up_by_right_answers_restated():

@@ -91,6 +91,21 @@ def test_what_turns_the_question_round_is_told_though_it_has_no_word_of_its_own(
     assert wrong.score < 0.3 < right.score
 
 
+@pytest.mark.parametrize("no", ["No, ", "No. ", "no - "])
+def test_a_no_to_the_question_denies_nothing_of_what_the_sentence_says(check, no):
+    question = "Can gift cards be refunded?"
+    plain = check.ground("Gift cards cannot be refunded.", SOURCES, question)
+    assert check.ground(f"{no}gift cards cannot be refunded.", SOURCES, question).score == (
+        pytest.approx(plain.score)
+    )
+    turned = check.ground(f"{no}gift cards can be refunded.", SOURCES, question)
+    assert only(turned).why == "negated"
+
+
+def test_a_no_that_belongs_to_the_sentence_denies_it(check):
+    assert only(check.ground("No warranty lasts 24 months.", SOURCES)).why == "negated"
+
+
 def test_weights_as_large_as_can_be_still_give_a_probability():
     weights = {**dict.fromkeys(FEATURES, 0.0), "word_missing": -1e300}
     huge = GroundingCheck(weights=Weights(constant=1e300, weights=weights))

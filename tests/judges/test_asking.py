@@ -159,6 +159,6 @@ def test_a_forked_child_asks_anew(hanging):
     child = os.fork()
     if child == 0:
         judge.gate.set()
-        asking._timeout = 10.0
+        asking._apart.timeout = 10.0
         os._exit(0 if asking.ask(*PAIR) == 1.0 else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

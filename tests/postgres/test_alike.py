@@ -8,17 +8,21 @@ from typing import get_args
 
 import pytest
 
-from stemma.entry import Edge, Lineage, SourceEdge
+from stemma.entry import Edge, Lineage, Offer, SourceEdge
+from stemma.outcome import Held, Quarantine
+from stemma.request import Key
 from stemma.scope import Labels
 from stemma.selector import Selector
 from stemma.stores.memory import MemoryStore
 from stemma.stores.postgres import PostgresStore
-from stemma.stores.protocol import Finding, Judgement, Put, Store
+from stemma.stores.protocol import Finding, Judgement, Put, Serving, Store
 from stemma.testing.builders import NOW, entry, source, vector
 
 NAMES = ("a", "b", "c", "d", "\ud800", "a\x00")
 TENANTS = ("x", "y", "X")
 DOCUMENTS = ("d1", "d2", "d3")
+QUARANTINES = ("q", "r", "\ud800", "a\x00")
+PLACES = ("p1", "p\x00")
 REACH = 5
 
 
@@ -45,6 +49,7 @@ def some_put(lucky: random.Random, sequence: int) -> Put:
             group=lucky.choice("gh"),
             labels=labels,
             expires=lucky.choice((None, NOW + lucky.randrange(9))),
+            offer=lucky.choice((None, *(Offer(pool="p", place=Key("", "", p)) for p in PLACES))),
         ),
         lineage=lineage,
         vector=lucky.choice((None, vector(1, lucky.randrange(9)))),
@@ -65,15 +70,60 @@ def some_selector(lucky: random.Random) -> Selector:
     )
 
 
+def some_quarantine(lucky: random.Random) -> Quarantine:
+    held = [
+        Held(
+            entry=name,
+            tenant=lucky.choice(TENANTS),
+            pool=lucky.choice((None, "p", "")),
+            node="answer",
+            hop=lucky.randrange(4),
+            probability=lucky.random(),
+            doubtful=lucky.random() < 0.5,
+        )
+        for name in lucky.sample(NAMES, lucky.randrange(5))
+    ]
+    return Quarantine(
+        id=f"{lucky.choice(QUARANTINES)}{lucky.randrange(3)}",
+        seeds={name: lucky.random() for name in lucky.sample(NAMES, 2)},
+        threshold=0.3,
+        by=lucky.choice(NAMES),
+        reason=lucky.choice(("", "r\x00")),
+        at=NOW,
+        entries=tuple(held),
+    )
+
+
+def some_serving(lucky: random.Random) -> Serving:
+    return Serving(
+        entry=lucky.choice(NAMES),
+        tenant=lucky.choice(TENANTS),
+        tier="semantic",
+        similarity=lucky.uniform(-1, 1),
+        at=NOW + lucky.randrange(-90, 9),
+        producer=lucky.choice(("", *TENANTS)),
+        pool=lucky.choice(("", "p\x00")),
+        node=lucky.choice(("", "answer", "call")),
+        confidence=lucky.choice((-1.0, 0.0, 1e-300, 0.5, 1.0)),
+    )
+
+
 def do(store: Store, lucky: random.Random) -> object:
     """Some step; gives what the store said."""
     step = lucky.random()
-    if step < 0.6:
+    if step < 0.1:
+        return store.journal([some_serving(lucky) for _ in range(5)], [])
+    if step < 0.2:
+        return store.hold(some_quarantine(lucky))
+    if step < 0.25:
+        known = (*(one.id for one in store.quarantines()), "unknown")
+        return store.release(lucky.choice(known), now=NOW + 1)
+    if step < 0.65:
         sequence = store.sequence()
         return store.put(
             [some_put(lucky, sequence) for _ in range(lucky.choice((1, 1, 2, 5)))], NOW
         )
-    if step < 0.75:
+    if step < 0.77:
         cascade = lucky.random() < 0.8
         return store.recall(some_selector(lucky), now=NOW, cascade=cascade)
     if step < 0.85:
@@ -87,6 +137,8 @@ def do(store: Store, lucky: random.Random) -> object:
         confidence=1.0,
         at=NOW,
         question=lucky.choice(NAMES),
+        tenant=lucky.choice(("", *TENANTS)),
+        weight=lucky.random(),
     )
     return store.judge(one, lucky.sample(NAMES, 2))
 
@@ -106,6 +158,22 @@ def told(store: Store, after: int) -> list[object]:
         store.recalls(),
         store.judgements(),
         dict(store.sizes()),
+        store.servings(),
+        store.quarantines(),
+        [store.offered(place) for place in PLACES],
+        [sorted(store.descent(names)) for names in (NAMES[:1], NAMES[1:3], ["unknown"], [])],
+        sorted(store.crossed()),
+        store.shared(),
+    ]
+
+
+def flows(store: Store) -> list[object]:
+    """What was served, added up; the sums as near as two ways of adding come."""
+    asked = ({}, {"half_life": 7.0}, {"half_life": 7.0, "entries": NAMES[2:]}, {"entries": []})
+    found = [one for more in asked for one in store.flows(now=NOW, **more)]
+    return [
+        one._replace(weight=pytest.approx(one.weight), recent=pytest.approx(one.recent))
+        for one in found
     ]
 
 
@@ -124,6 +192,7 @@ def test_the_same_steps_have_the_same_outcome(newest, database, seed):
         refused += str(said).count("refused='")
         after = max(0, before - steps.choice((0, 2, 10)))
         assert told(postgres, after) == told(memory, after)
+    assert flows(postgres) == flows(memory) != []
     assert refused > 0
     assert postgres.check() == ()
     postgres.close()

@@ -3,26 +3,33 @@
 import asyncio
 import inspect
 import threading
+from dataclasses import replace
 
 import psycopg
 import pytest
 
 import stemma
 from stemma.errors import StoreUnavailable
+from stemma.outcome import Held, Quarantine
 from stemma.selector import Selector
 from stemma.stores.postgres import PostgresStore
 from stemma.stores.protocol import Count, Judgement, Serving, Store
+from stemma.stores.sharing import Sharing
 from stemma.testing.builders import HOSTILE, NOW, entry, put, put_one, source, vector
 from stemma.testing.store_lessons import lesson
 
 JUDGEMENT = Judgement(entry="b", value="one", verdict="supported", by="t", confidence=0.5, at=NOW)
 SERVING = Serving(entry="b", tenant="y", tier="semantic", similarity=0.9, at=NOW)
+QUARANTINE = Quarantine(id="q", seeds={"a": 0.5}, threshold=0.3, by="t", at=NOW, entries=())
 COUNT = Count(tenant="y", node="answer", outcome="hit", lookups=3, seconds=0.5, tokens=7)
 
 
 def test_every_method_has_a_twin():
     """With the same arguments, but for closing."""
-    methods = {name for name in vars(Store) if not name.startswith("_")} - {"close", "quick", "url"}
+    methods = {
+        name for protocol in (Store, Sharing) for name in vars(protocol) if not name.startswith("_")
+    } - {"close", "quick", "url"}
+    assert {"get", "hold"} <= methods
     for name in [*methods, "nearest"]:
         method, twin = getattr(PostgresStore, name), getattr(PostgresStore, f"a{name}")
         assert inspect.iscoroutinefunction(twin), name
@@ -43,6 +50,13 @@ async def test_the_twins_do_what_the_methods_do(store):
     await store.alearn([lesson("b")])
     await store.alearn([])
     assert await store.aremove(["c", "nobody"]) == 1
+    held = Held(entry="b", tenant="acme", node="answer", hop=1, probability=0.5)
+    receipt = await store.ahold(replace(QUARANTINE, entries=(held,)))
+    assert receipt.entries == (held,)
+    assert store.get(["b"]).entries["b"].held == "q"
+    assert (await store.arelease("q", now=NOW)).lifted == NOW
+    assert store.get(["b"]).entries["b"].held == ""
+    assert await store.aflows(now=NOW) == store.flows(now=NOW) != ()
     for name, arguments in {
         "get": (["a", "b", "c"],),
         "ancestry": ("b",),
@@ -55,6 +69,11 @@ async def test_the_twins_do_what_the_methods_do(store):
         "lessons": ("acme", "answer"),
         "sizes": (),
         "sequence": (),
+        "offered": ("place",),
+        "descent": (["a"],),
+        "crossed": (),
+        "shared": (),
+        "quarantines": (),
         "check": (),
         "nearest": ("group of acme", vector(1, 0), 3),
     }.items():

@@ -19,6 +19,8 @@ FIRST = (Path(__file__).parent / "schema_1.sql").read_text(encoding="utf-8")
 COLUMNS = {
     "judgements": "number, entry, tenant, value, verdict, by, confidence, at",
     "sources": 'owner, "index", chunk, content, seen',
+    "entries": 'id, tenant, node, model, "index", hop, record, sequence',
+    "servings": "number, entry, tenant, tier, similarity, at",
 }
 """Those of version 1, of the tables that have more by now."""
 CONTENTS = [
@@ -70,6 +72,11 @@ def test_the_first_version_comes_forward_with_all_that_is_in_it(newest, first):
     assert store.find(Selector(tag="t"))[0].labels == Labels(tags=("t",))
     assert store.check() == ()
     assert put_one(store, entry("later")).sequence == 8
+    (first_served,) = store.servings(entry="child")
+    assert (first_served.producer, first_served.pool, first_served.confidence) == ("", "", 1)
+    (first_judged,) = store.judgements(entry="child")
+    assert (first_judged.tenant, first_judged.weight) == ("", 1)
+    assert store.shared() == ()
     assert len(store.recall(Selector(source="doc-1"), now=NOW)) == 2
     store.close()
     newest.execute("DROP SCHEMA stemma CASCADE", on=first)

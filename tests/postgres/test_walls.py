@@ -3,7 +3,10 @@
 import psycopg
 import pytest
 
+from stemma.entry import Offer
 from stemma.errors import StoreError
+from stemma.outcome import Held, Quarantine
+from stemma.request import Key
 from stemma.scope import Labels
 from stemma.selector import Selector
 from stemma.stores.postgres import PostgresStore
@@ -24,6 +27,7 @@ WITH_TENANTS = [
     "servings",
     "counters",
     "lessons",
+    "quarantined",
 ]
 
 # Every table has rows of two tenants, `acme` and `other`.
@@ -33,7 +37,8 @@ TENANTS = ("acme", "other")
 def fill(store: PostgresStore) -> None:
     for tenant in TENANTS:
         fields = {"tenant": tenant, "labels": Labels(tags=("t",))}
-        root = put_one(store, entry(f"{tenant} root", **fields), sources=[source()])
+        offer = Offer(pool="p", place=Key("partition", "group", "place"))
+        root = put_one(store, entry(f"{tenant} root", offer=offer, **fields), sources=[source()])
         put_one(store, entry(f"{tenant} a", **fields), parents=[root], vector=vector(1, 0))
         put_one(store, entry(f"{tenant} gone", **fields), vector=vector(0, 1))
         store.recall(Selector(entry=f"{tenant} gone"), now=NOW)
@@ -41,10 +46,26 @@ def fill(store: PostgresStore) -> None:
             entry=f"{tenant} a", value="one", verdict="supported", by="t", confidence=1, at=NOW
         )
         store.judge(judgement)
-        serving = Serving(entry=f"{tenant} a", tenant=tenant, tier="exact", similarity=1, at=NOW)
+        serving = Serving(
+            entry=f"{tenant} a",
+            tenant=tenant,
+            tier="exact",
+            similarity=1,
+            at=NOW,
+            producer="other",
+        )
         count = Count(tenant=tenant, node="answer", outcome="hit", lookups=1)
         store.journal([serving], [count])
         store.learn([lesson(f"{tenant} a", tenant)])
+    held = [
+        Held(entry=f"{tenant} root", tenant=tenant, node="answer", hop=1, probability=0.5)
+        for tenant in TENANTS
+    ]
+    store.hold(quarantine("q", *held))
+
+
+def quarantine(id: str, *held: Held) -> Quarantine:
+    return Quarantine(id=id, seeds={"other root": 0.5}, threshold=0.3, by="t", at=NOW, entries=held)
 
 
 @pytest.fixture
@@ -165,6 +186,29 @@ def test_a_confined_store_sees_its_tenant(store, confined):
     assert confined.nearest("group of acme", vector(1, 0), 5) == (("acme a", 1.0),)
 
 
+def test_a_confined_store_sees_what_is_held_and_shared_of_its_tenant(store, confined):
+    """A receipt names its entries alone; one that holds none of them is not there."""
+    nothing = store.hold(quarantine("of others"))
+    assert [one.id for one in store.quarantines()] == [nothing.id, "q"]
+    assert confined.get(["acme root"]).entries["acme root"].held == "q"
+    (receipt,) = confined.quarantines()
+    assert [one.entry for one in receipt.entries] == ["acme root"]
+    assert [one.id for one in confined.offered("place")] == ["acme root"]
+    assert confined.descent(["acme root", "other root"]) == (("acme root", "acme a"),)
+    assert [(one.producer, one.consumer) for one in confined.flows(now=NOW)] == [("other", "acme")]
+    assert {one.tenant for one in confined.shared()} <= {"acme"}
+
+
+def test_a_confined_store_ends_holds_of_its_tenant(store, confined):
+    """By what ends them everywhere; another's stay."""
+    right = Judgement(
+        entry="acme root", value="one", verdict="supported", by="t", confidence=1, at=NOW
+    )
+    assert confined.judge(right).held == ""
+    found = store.get(["acme root", "other root"]).entries
+    assert [found["acme root"].held, found["other root"].held] == ["", "q"]
+
+
 def test_a_confined_store_writes_for_its_tenant(store, confined):
     """As any store does: puts with parents and sources, verdicts, the journal, removals."""
     parent = confined.get(["acme a"]).entries["acme a"]
@@ -217,6 +261,8 @@ def test_what_crosses_tenants_is_not_for_a_confined_store(confined):
     for use in (
         lambda: confined.recall(Selector(tenant="acme"), now=NOW),
         lambda: confined.recall(Selector(tenant="acme"), now=NOW, dry_run=True),
+        lambda: confined.hold(quarantine("mine")),
+        lambda: confined.release("q", now=NOW),
         confined.check,
     ):
         with pytest.raises(StoreError, match="crosses tenants"):

@@ -151,7 +151,7 @@ def test_reports_and_statistics_take_any_name(cache):
     for number, name in enumerate(HOSTILE):
         store(cache, number, tenant=name)
         entry = cache.engine.parts.store.find(Selector(tenant=name))[0]
-        assert cache.report(entry.id, "supported", by=name).by == name
+        assert cache.report(entry.id, "supported", by=name).judgement.by == name
     assert set(stored(cache)) == set(HOSTILE)
     assert {row.tenant for row in cache.stats().rows} == set(HOSTILE)
 

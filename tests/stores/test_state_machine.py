@@ -46,6 +46,7 @@ class Model:
     """Everything that was ever done."""
 
     entries: dict[str, Known] = field(default_factory=dict)
+    said: dict[tuple[str, str], str] = field(default_factory=dict)
     built: dict[str, Known] = field(default_factory=dict)
     recalls: list[tuple[int, dict[str, str], set[str]]] = field(default_factory=list)
     barred: dict[str, set[str]] = field(default_factory=dict)
@@ -162,6 +163,8 @@ class Stores(RuleBasedStateMachine):
                 one.verdict = former.verdict  # the same answer is as wrong again
                 if one.verdict == "suspect":
                     one.verdict = "unknown"
+            else:
+                one.verdict = self.model.said.get((name, value), "unknown")
             self.model.entries[name] = self.model.built[name] = one
             self.moments.append(stored.entry.sequence)
 
@@ -199,6 +202,7 @@ class Stores(RuleBasedStateMachine):
             entry=name, value=value, verdict=verdict, by="t", confidence=1.0, at=NOW
         )
         changed = self.both(lambda store: store.judge(judgement))
+        self.model.said[name, value] = verdict
         held = self.model.entries.get(name)
         assert (changed is not None) == (held is not None and held.value == value)
         if changed is not None:

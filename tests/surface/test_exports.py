@@ -13,7 +13,7 @@ PACKAGES = {
     "stemma_langchain": ROOT / "integrations",
     "stemma_llamaindex": ROOT / "integrations",
 }
-COMMANDS = {"stemma.cli.main": {"check", "inspect", "recall", "stats"}}
+COMMANDS = {"stemma.cli.main": {"check", "inspect", "recall", "report", "stats"}}
 """Functions that are commands of the application: Typer calls them, nobody imports them."""
 
 

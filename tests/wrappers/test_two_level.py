@@ -8,6 +8,7 @@ import stemma
 from stemma.errors import StoreUnavailable, UsageError
 from stemma.selector import Selector
 from stemma.stores.memory import MemoryStore
+from stemma.stores.protocol import Judgement
 from stemma.stores.wrappers.two_level import OVERHEAD, TwoLevel
 from stemma.testing.builders import NOW, entry, put, put_one, source
 from stemma.testing.fakes import Scripted
@@ -84,6 +85,22 @@ def test_its_own_writes_are_seen_at_once(shared, near):
     assert near.get(["b"]).entries["b"].held == ""
     near.recall(Selector(entry="b"), now=NOW)
     assert near.get(["b"]).entries == {}
+
+
+def test_what_grounding_says_is_seen_at_once_and_the_others_stay_near(shared, near):
+    """It is said of every put; any other verdict empties the memory."""
+    for name in ("a", "b"):
+        put_one(near, entry(name, "one"))
+        near.get([name])
+    shared.fetched.clear()
+    said = {"entry": "a", "value": "one", "by": "check", "confidence": 0.25, "at": NOW}
+    near.judge(Judgement(verdict="grounded", **said))
+    assert near.get(["a"]).entries["a"].confidence == 0.25
+    near.get(["b"])
+    assert shared.fetched == [["a"]]
+    near.judge(Judgement(verdict="agreed", **said))
+    near.get(["b"])
+    assert shared.fetched == [["a"], ["b"]]
 
 
 def test_what_was_put_is_near(shared, near):

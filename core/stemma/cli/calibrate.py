@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,9 +12,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
 
+from stemma.cli.printing import console, print_json
+from stemma.cli.targets import see_to, see_to_figures
 from stemma.embedders.adapters import as_embedder
 from stemma.embedders.health import Checked
-from stemma.errors import MissingDependency, UsageError
+from stemma.errors import UsageError
 from stemma.policies.shares import error_bound
 from stemma.policies.verified import VerifiedPolicy
 from stemma.policy_file import PolicyFile
@@ -37,7 +37,7 @@ _TITLES = ("hits", "by meaning", "wrong, of what is decided", "wrong, of a hit b
 
 _UNANSWERED = 'no line has a "group" or an "answer": which hits would be right cannot be told'
 
-_out, _err = Console(), Console(stderr=True)
+_err = Console(stderr=True)
 
 
 def calibrate(  # noqa: PLR0917 - a command's options, given by name
@@ -57,7 +57,9 @@ def calibrate(  # noqa: PLR0917 - a command's options, given by name
     wanted = error_bound(max_error)
     if embedder not in ("local", "hashing"):
         raise UsageError(f'--embedder must be "local" or "hashing", not {embedder!r}')
-    _see_to_targets(out, plot)
+    see_to(*(path for path in (out, plot) if path is not None))
+    if plot is not None:
+        see_to_figures("--plot")
     told = read(log)
     compares = Checked(as_embedder(embedder))
     if wanted == 0:
@@ -83,16 +85,7 @@ def calibrate(  # noqa: PLR0917 - a command's options, given by name
     if out is not None:
         calibrating.policy_file(found, given).write(out)
         if not as_json:
-            _out.print(f"written to {escape(str(out))}")
-
-
-def _see_to_targets(out: Path | None, plot: Path | None) -> None:
-    """Before the long work: whether its results can be written."""
-    for path in (out, plot):
-        if path is not None and not path.parent.is_dir():
-            raise UsageError(f"cannot write {path}: there is no folder {path.parent}")
-    if plot is not None and find_spec("matplotlib") is None:
-        raise MissingDependency("--plot needs matplotlib: pip install matplotlib")
+            console.print(f"written to {escape(str(out))}")
 
 
 def _exact_only(log: str, embedder: str, out: Path | None, *, as_json: bool) -> None:
@@ -107,9 +100,9 @@ def _exact_only(log: str, embedder: str, out: Path | None, *, as_json: bool) -> 
             calibrated={"log": log, "max_error": 0.0},
         ).write(out)
     if as_json:
-        _print_json({"max_error": 0.0, "recommended": {"policy": "verified", "setting": 0.0}})
+        print_json({"max_error": 0.0, "recommended": {"policy": "verified", "setting": 0.0}})
     else:
-        _out.print("recommended: verified 0: with no error allowed, exact hits only")
+        console.print("recommended: verified 0: with no error allowed, exact hits only")
 
 
 def _unanswered(given: Prepared, *, as_json: bool) -> None:
@@ -117,21 +110,21 @@ def _unanswered(given: Prepared, *, as_json: bool) -> None:
     found = nearness([one.text for one in given.requests], given.at, THRESHOLDS)
     if as_json:
         told = {**dataclasses.asdict(found), "recommended": None, "why_not": _UNANSWERED}
-        _print_json({**told, "skipped": _listed(given.skipped)})
+        print_json({**told, "skipped": _listed(given.skipped)})
         return
     _say_left_out(given.skipped)
     table = Table("the nearest request before it", "share of the requests")
     table.add_row("the same text", f"{found.repeats / found.requests:.1%}")
     for threshold, share in found.above.items():
         table.add_row(f"similarity of {threshold:g} or more", f"{share:.1%}")
-    _out.print(table)
-    _out.print(f"no recommendation: {_UNANSWERED}")
+    console.print(table)
+    console.print(f"no recommendation: {_UNANSWERED}")
 
 
 def _tell(found: Calibrated, given: Prepared, *, as_json: bool) -> None:
     best = found.best
     if as_json:
-        _print_json(_as_json(found, given))
+        print_json(_as_json(found, given))
         return
     _say_left_out(given.skipped)
     whole = max(len(one.policy) for one in found.settings)  # however narrow the terminal is
@@ -139,11 +132,11 @@ def _tell(found: Calibrated, given: Prepared, *, as_json: bool) -> None:
     for one in found.settings:
         cells = (one.name, *(_cell(one.rates[rate]) for rate in RATES), f"{one.at_most:.2%}")
         table.add_row(*cells, style="bold" if one is best else None)
-    _out.print(table)
+    console.print(table)
     if best is None:
-        _out.print(f"no recommendation: {escape(found.why_not)}")
+        console.print(f"no recommendation: {escape(found.why_not)}")
         return
-    _out.print(
+    console.print(
         f"recommended: {best.name}: {best.rates['hits']['mean']:.1%} hits, and of the requests "
         f"that reach the decision {best.at_most:.2%} answered wrongly at most "
         f"(wanted: {found.max_error:.2%})"
@@ -157,9 +150,9 @@ def _cell(rate: Interval) -> str:
 
 def _say_left_out(skipped: Sequence[Skipped]) -> None:
     for one in skipped[:_SHOWN]:
-        _out.print(f"line {one.number}: {escape(one.why)}")
+        console.print(f"line {one.number}: {escape(one.why)}")
     if skipped:
-        _out.print(f"left out: {len(skipped)} lines")
+        console.print(f"left out: {len(skipped)} lines")
 
 
 def _listed(skipped: Sequence[Skipped]) -> list[dict[str, Any]]:
@@ -185,7 +178,3 @@ def _as_json(found: Calibrated, given: Prepared) -> dict[str, Any]:
         "recommended": best and {"policy": best.policy, "setting": best.value},
         "why_not": found.why_not,
     }
-
-
-def _print_json(value: Any) -> None:
-    _out.print_json(json.dumps(value), indent=2)

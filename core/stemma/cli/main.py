@@ -34,7 +34,9 @@ from stemma.ranking import outline
 __all__ = ["app", "main"]
 
 from stemma.cli.calibrate import calibrate
+from stemma.cli.graph import graph
 from stemma.cli.promote import promote
+from stemma.cli.quarantine import quarantine, release
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -129,14 +131,15 @@ def _judged(cache: Cache, entry: Entry) -> dict[str, Any]:
         agreed=judged.agreed,
         disagreed=judged.disagreed,
     )
-    said = parts.store.judgements(entry=entry.id, limit=SAID)
+    known = cache.verdicts(entry.id)
     return {
         "confidence_now": round(now, 3),
         "audits": {"agreed": judged.agreed, "disagreed": judged.disagreed},
         "barred": list(judged.barred),
         "doubted": judged.doubted,
         "answer": entry.answer,
-        "said": [f"{one.verdict} by {one.by}" for one in said],
+        "wrong": round(known.probability, 3),
+        "said": [str(one) for one in reversed(known.said[-SAID:])],
     }
 
 
@@ -194,6 +197,32 @@ def recall(  # noqa: PLR0917 - a command's options, given by name
 
 
 @app.command()
+def report(  # noqa: PLR0917 - a command's options, given by name
+    entry: Annotated[str, typer.Argument(help="The entry's id, or the beginning of it.")],
+    verdict: Annotated[
+        str, typer.Argument(help="hallucinated, supported, unknown (takes back) or wrong_hit.")
+    ],
+    by: Annotated[str, typer.Option(help="Who says so.")],
+    confidence: Annotated[float, typer.Option(help="How sure they are, 0 to 1.")] = 1.0,
+    question: Annotated[
+        str, typer.Option(help="Of a wrong hit: the digest of the question, as its note has it.")
+    ] = "",
+    db: Database = DEFAULT,
+    as_json: AsJson = False,
+) -> None:
+    """Say, as an operator, that an entry's value is right or wrong, or that a hit was wrong."""
+    with opened(db) as cache:
+        known = cache.engine.parts.store.lineage(entry) is not None
+        named = entry if known else the_entry(cache, entry).id
+        note = {"entry": named, "question": question}
+        told = cache.report(note, verdict, by=by, confidence=confidence)  # type: ignore[arg-type]
+    if as_json:
+        print_json(dataclasses.asdict(told))
+    else:
+        console.print(escape(str(told)))
+
+
+@app.command()
 def check(db: Database = DEFAULT, as_json: AsJson = False) -> None:
     """Look for damage and contradictions, and mend what can be mended.
 
@@ -212,6 +241,9 @@ def check(db: Database = DEFAULT, as_json: AsJson = False) -> None:
 
 app.command()(calibrate)
 app.command()(promote)
+app.command()(quarantine)
+app.command()(release)
+app.command()(graph)
 
 
 def _load_more(asked: Sequence[str]) -> None:

@@ -7,6 +7,7 @@ and a longer answer is not less grounded for being longer. All values are shares
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -49,6 +50,9 @@ _ASSENT = frozenset({"yes"})
 
 _BRIEF = 4
 """A sentence with fewer words is read together with the question."""
+
+_NO = re.compile(r"no\s*[,;:.!–—-]\s*(?=(?:\S+\s+){3})", re.IGNORECASE)
+"""Answers the question, and denies nothing of what the sentence goes on to say."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -139,7 +143,7 @@ def claims(answer: str, question: str) -> list[Claim]:
     asked = symbols(question)
     found = []
     for text in sentences(answer):
-        said = symbols(text)
+        said = symbols(text[no.end() :] if (no := _NO.match(text)) else text)
         own = (
             word
             for word in said.words

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
+
+from stemma.legible import legible, short
+from stemma.svg import curve, image, node, words
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -53,13 +55,12 @@ def drawn(graph: nx.DiGraph, middle: object) -> str:
         if known == "observed" or (start, end) in needed
     ]
     parts += [
-        _box(places[node], str(said["label"]), str(said["kind"]), middle=node == middle)
-        for node, said in graph.nodes(data=True)
+        _box(places[key], str(said["label"]), str(said["kind"]), middle=key == middle)
+        for key, said in graph.nodes(data=True)
     ]
     wide = max(x for x, _ in places.values()) + _WIDTH + _MARGIN
     tall = max(y for _, y in places.values()) + _HEIGHT + _MARGIN
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide:g}" height="{tall:g}">'
-    return "".join([head, *parts, "</svg>"])
+    return image(parts, width=wide, height=tall)
 
 
 def _placed(graph: nx.DiGraph, columns: list[list[object]]) -> _Places:
@@ -70,9 +71,9 @@ def _placed(graph: nx.DiGraph, columns: list[list[object]]) -> _Places:
         top = (most - len(nodes)) / 2
         if depth and top == int(top):
             top += 0.5  # so that the lines that pass by the column are not behind its boxes
-        for row, node in enumerate(sorted(nodes, key=lambda n: str(graph.nodes[n]["label"]))):
+        for row, key in enumerate(sorted(nodes, key=lambda n: str(graph.nodes[n]["label"]))):
             x = _MARGIN + depth * (_WIDTH + _ACROSS)
-            places[node] = (x, _MARGIN + _DOWN * (top + row))
+            places[key] = (x, _MARGIN + _DOWN * (top + row))
     return places
 
 
@@ -80,20 +81,15 @@ def _line(places: _Places, start: object, end: object, *, observed: bool) -> str
     (x1, y1), (x2, y2) = places[start], places[end]
     x1, y1, y2 = x1 + _WIDTH, y1 + _HEIGHT / 2, y2 + _HEIGHT / 2
     bend, half = x2 - _ACROSS, x2 - _ACROSS / 2
-    dash = "" if observed else ' stroke-dasharray="4 3"'
-    return (
-        f'<path d="M{x1:g} {y1:g} H{bend:g} C{half:g} {y1:g} {half:g} {y2:g} {x2:g} {y2:g}" '
-        f'fill="none" stroke="#666"{dash}/>'
-    )
+    course = f"M{x1:g} {y1:g} H{bend:g} C{half:g} {y1:g} {half:g} {y2:g} {x2:g} {y2:g}"
+    return curve(course, "#666", dashes="" if observed else "4 3")
 
 
 def _box(place: tuple[float, float], label: str, kind: str, *, middle: bool) -> str:
     x, y = place
-    short = label if len(label) <= _LETTERS else label[: _LETTERS - 1] + "…"
-    return (
-        f"<g><title>{html.escape(label)}</title>"
+    frame = (
         f'<rect x="{x:g}" y="{y:g}" width="{_WIDTH}" height="{_HEIGHT}" rx="6" '
         f'fill="{_FILL.get(kind, "#fff")}" stroke="{"#222" if middle else "#999"}"/>'
-        f'<text x="{x + 8:g}" y="{y + 20:g}" font-family="sans-serif" font-size="12">'
-        f"{html.escape(short)}</text></g>"
     )
+    whole = legible(label)
+    return node(whole, frame, words(short(whole, _LETTERS), (x + 8, y + 20)))

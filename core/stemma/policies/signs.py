@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import NamedTuple
 
+from stemma.policies.remembering import remembered
 from stemma.policies.vocabulary import listed
 
 __all__ = ["clash"]
@@ -14,7 +14,6 @@ _SIGN = re.compile(
     r"<=>|<>|<<|>>|=>|->|<-|[<>!=]==?|[<>=≤≥≠∧∨¬]|&&|\|\|?|\[\^"
     r"|(?<!\w)[~!](?=\w)|(?<=\w)\+\+|(?<=\w)--(?!\w)"
 )
-_REMEMBERED = 2_000
 _SAME = {"≤": "<=", "≥": ">=", "≠": "!=", "<>": "!="}
 _WORD = re.compile(r"[^\W\d_]+")
 _NOT_FIRST = re.compile(r"(?<=[\w,;)\"'])\s+([^\W\d_]+)")
@@ -58,17 +57,9 @@ def clash(one: str, other: str) -> str:
     return ""
 
 
+@remembered(4_096)
 def _marks(text: str) -> _Marks:
     """As `symbols`: those of short texts are remembered."""
-    return _remembered(text) if len(text) <= _REMEMBERED else _read(text)
-
-
-@lru_cache(maxsize=4_096)
-def _remembered(text: str) -> _Marks:
-    return _read(text)
-
-
-def _read(text: str) -> _Marks:
     return _Marks(_signs(text), _words(text), _capitals(text))
 
 

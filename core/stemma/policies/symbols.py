@@ -9,11 +9,11 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 from stemma.policies import languages, numerals
 from stemma.policies.chinese import HAN
 from stemma.policies.questions import Kind, asked_for
+from stemma.policies.remembering import remembered
 from stemma.policies.tokens import HAN_TOKEN, Script, Token, script, tokens
 from stemma.policies.vocabulary import (
     DETERMINERS,
@@ -37,7 +37,6 @@ _SHORT_NAMES = {"US": "usa", "IT": "informatics"}
 _LINKS = frozenset({"and", "or", "vs", "versus"})
 _MARKS = {"$": "usd", "€": "eur", "£": "gbp", "¥": "jpy", "₹": "inr", "%": "percent", "°": "degree"}
 _SENTENCE = frozenset(".?!;:")
-_REMEMBERED = 2_000
 _MAX_DIGITS = 15
 _MANY = 4
 _MOSTLY = 0.8
@@ -86,17 +85,9 @@ class Symbols:
     folded: str = field(default="", repr=False)
 
 
+@remembered(4_096)
 def symbols(text: str) -> Symbols:
     """The symbols of a text. Short texts are remembered, so asking again costs nothing."""
-    return _remembered(text) if len(text) <= _REMEMBERED else _read(text)
-
-
-@lru_cache(maxsize=4_096)
-def _remembered(text: str) -> Symbols:
-    return _read(text)
-
-
-def _read(text: str) -> Symbols:
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text).replace("’", "'").replace("‘", "'")
     reader = _Reader(text)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import lru_cache
 
 from stemma.policies.chinese import ANTONYMS as HAN_ANTONYMS
 from stemma.policies.chinese import lines
+from stemma.policies.remembering import remembered
 
 __all__ = [
     "AUXILIARIES",
@@ -399,7 +399,7 @@ _SYNONYM_OF: Mapping[str, str] = {
 }
 
 
-@lru_cache(maxsize=16_384)
+@remembered(16_384)
 def canonical(word: str) -> str:
     """A case-folded word's stem, or that of its synonym: what makes two words the same one."""
     stem = _stem(word)
@@ -438,7 +438,7 @@ def opposites(ours: frozenset[str], theirs: frozenset[str]) -> int:
     )
 
 
-@lru_cache(maxsize=16_384)
+@remembered(16_384)
 def _bases(word: str) -> tuple[str, ...]:
     """What a word is the negation of, by each of the prefixes that it begins with."""
     return tuple(

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from stemma.policies.changes import check_number
 
-__all__ = ["Attenuation", "Audit", "attenuation"]
+__all__ = ["CERTAIN", "STRENGTH", "Attenuation", "Audit", "Passing", "attenuation"]
+
+CERTAIN = 1.0
+"""The attenuation of a copy: it is as wrong as its original."""
+
+STRENGTH = 2.0
+"""How many audits of one pair of tenants all others of their kind weigh as much as."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -90,3 +96,51 @@ def attenuation(
             weight = 1.0 if half_life is None else 0.5 ** (age / half_life)
             (wrong if audit.child_wrong else right).append(weight)
     return Attenuation(wrong=math.fsum(wrong), right=math.fsum(right))
+
+
+class Passing:
+    """How likely errors pass from one tenant's entries to another's, out of all audits.
+
+    Few pairs of tenants have audits of their own. So all of a kind are pooled first, those within
+    a tenant and those between two: Beta(1, 1) and their audits. Scaled down to a strength of
+    `STRENGTH` audits, that is the prior of each pair.
+
+    Args:
+        audits: By producer and consumer: whose the parent is, and whose the child.
+        now: Seconds since the epoch.
+        half_life: As of `attenuation`.
+
+    Raises:
+        UsageError: A number is out of its range.
+    """
+
+    def __init__(
+        self,
+        audits: Mapping[tuple[str, str], Sequence[Audit]],
+        *,
+        now: float,
+        half_life: float | None = None,
+    ) -> None:
+        kinds: dict[bool, list[Audit]] = {True: [], False: []}
+        for (producer, consumer), some in audits.items():
+            kinds[producer == consumer] += some
+        self._kinds = {
+            kind: _scaled(attenuation(some, now=now, half_life=half_life))
+            for kind, some in kinds.items()
+        }
+        self._pairs = {
+            pair: attenuation(
+                some, now=now, half_life=half_life, prior=self._kinds[pair[0] == pair[1]]
+            )
+            for pair, some in audits.items()
+        }
+
+    def between(self, producer: str, consumer: str) -> Attenuation:
+        """What is believed of edges from one tenant's entries to another's, or to its own."""
+        found = self._pairs.get((producer, consumer))
+        return self._kinds[producer == consumer] if found is None else found
+
+
+def _scaled(known: Attenuation) -> Attenuation:
+    factor = STRENGTH / (known.wrong + known.right)
+    return Attenuation(wrong=known.wrong * factor, right=known.right * factor)

@@ -69,11 +69,13 @@ class Pollution:
         bits: The entropy −Σ p log2 p of their shares: 0 where all are in one partition.
         most: What it would be if all partitions that hold any held as many: log2 of their number.
         stale: The share of all copies and descendants that is stale, 0 to 1.
+        partitions: How many lie in each partition.
     """
 
     bits: float
     most: float
     stale: float
+    partitions: Mapping[Any, int]
 
 
 def exposures(
@@ -182,6 +184,7 @@ def pollution(copies: Mapping[Any, int], *, stale: Mapping[Any, int] | None = No
         bits=math.fsum(-part * math.log2(part) for part in shares),
         most=math.log2(len(shares)) if shares else 0.0,
         stale=sum(staled.values()) / total if total else 0.0,
+        partitions={partition: many for partition, many in copies.items() if many},
     )
 
 

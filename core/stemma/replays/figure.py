@@ -2,35 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from stemma.errors import MissingDependency
+from stemma.plotting import COLOURS, styled
 from stemma.replays.calibrating import Calibrated, Setting
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["COLOURS", "STYLE", "tradeoff"]
-
-STYLE: dict[Any, Any] = {
-    "svg.fonttype": "none",
-    "svg.hashsalt": "stemma",
-    "font.family": "sans-serif",
-    "font.size": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.color": "#dddddd",
-    "grid.linewidth": 0.6,
-    "lines.marker": "o",
-    "lines.markersize": 4,
-    "legend.frameon": False,
-}
-"""Settings of matplotlib for every figure of ours."""
-
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#555555")
-"""Told apart by everybody."""
+__all__ = ["tradeoff"]
 
 _LABELS = {
     "threshold": "threshold, with guards",
@@ -51,13 +32,7 @@ def tradeoff(found: Calibrated) -> Figure:
     Raises:
         MissingDependency: matplotlib is not installed.
     """
-    try:
-        import matplotlib as mpl  # noqa: PLC0415 - not needed without a figure
-        from matplotlib.figure import Figure  # noqa: PLC0415
-    except ImportError as error:
-        raise MissingDependency("a figure needs matplotlib: pip install matplotlib") from error
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(10, 4), layout="constrained")
+    with styled(10, 4) as figure:
         for axes, rate in zip(figure.subplots(1, 2), _ERRORS, strict=True):
             _panel(axes, found, rate)
         figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=5)

@@ -54,7 +54,7 @@ class MaxSimReranker:
         if memory < 0:
             raise UsageError(f"memory must be 0 bytes or more, not {memory}")
         self._embedder = embedder
-        self._kept = TokenMemory(memory)
+        self._kept: TokenMemory[str] = TokenMemory(memory)
         self.revision = f"maxsim/1-{embedder.revision}"
 
     def __repr__(self) -> str:

@@ -151,15 +151,15 @@ class MemoryStore:
         self, selector: Selector, *, now: float, dry_run: bool = False, cascade: bool = True
     ) -> Recall:
         """See `Store.recall`."""
-        del now
         with self._open() as shelves:
-            return _recall(shelves, selector, dry_run=dry_run, cascade=cascade)
+            return _recall(shelves, selector, now, dry_run=dry_run, cascade=cascade)
 
     def recall_all(self, selectors: Sequence[Selector], *, now: float) -> tuple[Recall, ...]:
         """See `stemma.stores.protocol.RecallsMany`."""
-        del now
         with self._open() as shelves:
-            return tuple(_recall(shelves, one, dry_run=False, cascade=True) for one in selectors)
+            return tuple(
+                _recall(shelves, one, now, dry_run=False, cascade=True) for one in selectors
+            )
 
     def remove(self, ids: Sequence[str]) -> int:
         """See `Store.remove`."""
@@ -331,7 +331,9 @@ def _newest(items: Sequence[T], wanted: Callable[[T], bool], limit: int) -> tupl
     return tuple(islice(filter(wanted, reversed(items)), max(limit, 0)))
 
 
-def _recall(shelves: Shelves, selector: Selector, *, dry_run: bool, cascade: bool) -> Recall:
+def _recall(
+    shelves: Shelves, selector: Selector, now: float, *, dry_run: bool, cascade: bool
+) -> Recall:
     if cascade:
         reached = shelves.reached(selector)
         stored = [shelves.entries[one] for one in reached if one in shelves.entries]
@@ -346,6 +348,7 @@ def _recall(shelves: Shelves, selector: Selector, *, dry_run: bool, cascade: boo
             Recalled(entry=one.id, tenant=one.tenant, node=one.node, hop=one.hop) for one in stored
         ),
         sequence=state.sequence + (not dry_run),
+        at=0.0 if dry_run else now,
     )
     if not dry_run:
         state.sequence += 1

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from stemma.entry import Entry, Lineage, Vector
 from stemma.errors import StoreError, UsageError
-from stemma.outcome import Recall, Stored
+from stemma.outcome import Quarantine, Recall, Stored
 from stemma.selector import Selector
 from stemma.stores import (
     postgres_check,
@@ -21,6 +21,7 @@ from stemma.stores import (
     postgres_reads,
     postgres_recall,
     postgres_schema,
+    postgres_sharing,
 )
 from stemma.stores.postgres_async import Twins
 from stemma.stores.postgres_connections import Server
@@ -38,6 +39,7 @@ from stemma.stores.protocol import (
     Serving,
 )
 from stemma.stores.rows import Half
+from stemma.stores.sharing import CROSSED, Flow, Shared
 
 __all__ = ["PostgresStore"]
 
@@ -203,6 +205,42 @@ class PostgresStore(Twins):
     def recalls(self, *, limit: int = 1000) -> tuple[Recall, ...]:
         """See `Store.recalls`."""
         return self._server.run(lambda: postgres_recall.receipts(max(limit, 0)), READ)
+
+    def offered(self, place: str, *, limit: int = 1000) -> tuple[Entry, ...]:
+        """See `Sharing.offered`."""
+        return self._server.run(lambda: postgres_sharing.offered(place, limit), READ)
+
+    def descent(self, ids: Sequence[str]) -> tuple[tuple[str, str], ...]:
+        """See `Sharing.descent`."""
+        return self._server.run(lambda: postgres_sharing.descent(ids))
+
+    def crossed(self, *, limit: int = CROSSED) -> tuple[tuple[str, str], ...]:
+        """See `Sharing.crossed`."""
+        return self._server.run(lambda: postgres_sharing.crossed(max(limit, 0)))
+
+    def shared(self) -> tuple[Shared, ...]:
+        """See `Sharing.shared`."""
+        return self._server.run(postgres_sharing.shared, patient=True)
+
+    def flows(
+        self, *, now: float, half_life: float | None = None, entries: Sequence[str] | None = None
+    ) -> tuple[Flow, ...]:
+        """See `Sharing.flows`."""
+        return self._server.run(lambda: postgres_sharing.flows(now, half_life, entries))
+
+    def hold(self, quarantine: Quarantine) -> Quarantine:
+        """See `Sharing.hold`. Raises `StoreError` where the store is confined to a tenant."""
+        self._refuse_confined("quarantine")
+        return self._server.run(lambda: postgres_sharing.hold(quarantine), WRITE)
+
+    def release(self, id: str, *, now: float) -> Quarantine | None:
+        """See `Sharing.release`. Raises `StoreError` where the store is confined to a tenant."""
+        self._refuse_confined("release")
+        return self._server.run(lambda: postgres_sharing.release(id, now), WRITE)
+
+    def quarantines(self, *, limit: int = 1000) -> tuple[Quarantine, ...]:
+        """See `Sharing.quarantines`."""
+        return self._server.run(lambda: postgres_sharing.quarantines(max(limit, 0)), READ)
 
     def sizes(self) -> Mapping[tuple[str, str], int]:
         """See `Store.sizes`."""

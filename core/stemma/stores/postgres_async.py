@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from stemma.entry import Entry, Lineage, Vector
-from stemma.outcome import Recall, Stored
+from stemma.outcome import Quarantine, Recall, Stored
 from stemma.selector import Selector
 from stemma.stores import (
     postgres_check,
@@ -13,6 +13,7 @@ from stemma.stores import (
     postgres_pages,
     postgres_reads,
     postgres_recall,
+    postgres_sharing,
 )
 from stemma.stores.postgres_connections import Server
 from stemma.stores.postgres_steps import READ, WRITE
@@ -27,6 +28,7 @@ from stemma.stores.protocol import (
     Serving,
 )
 from stemma.stores.rows import Half
+from stemma.stores.sharing import CROSSED, Flow, Shared
 
 __all__ = ["Twins"]
 
@@ -133,6 +135,42 @@ class Twins:
     async def arecalls(self, *, limit: int = 1000) -> tuple[Recall, ...]:
         """See `Store.recalls`."""
         return await self._server.arun(lambda: postgres_recall.receipts(max(limit, 0)), READ)
+
+    async def aoffered(self, place: str, *, limit: int = 1000) -> tuple[Entry, ...]:
+        """See `Sharing.offered`."""
+        return await self._server.arun(lambda: postgres_sharing.offered(place, limit), READ)
+
+    async def adescent(self, ids: Sequence[str]) -> tuple[tuple[str, str], ...]:
+        """See `Sharing.descent`."""
+        return await self._server.arun(lambda: postgres_sharing.descent(ids))
+
+    async def acrossed(self, *, limit: int = CROSSED) -> tuple[tuple[str, str], ...]:
+        """See `Sharing.crossed`."""
+        return await self._server.arun(lambda: postgres_sharing.crossed(max(limit, 0)))
+
+    async def ashared(self) -> tuple[Shared, ...]:
+        """See `Sharing.shared`."""
+        return await self._server.arun(postgres_sharing.shared, patient=True)
+
+    async def aflows(
+        self, *, now: float, half_life: float | None = None, entries: Sequence[str] | None = None
+    ) -> tuple[Flow, ...]:
+        """See `Sharing.flows`."""
+        return await self._server.arun(lambda: postgres_sharing.flows(now, half_life, entries))
+
+    async def ahold(self, quarantine: Quarantine) -> Quarantine:
+        """See `Sharing.hold`."""
+        self._refuse_confined("quarantine")
+        return await self._server.arun(lambda: postgres_sharing.hold(quarantine), WRITE)
+
+    async def arelease(self, id: str, *, now: float) -> Quarantine | None:
+        """See `Sharing.release`."""
+        self._refuse_confined("release")
+        return await self._server.arun(lambda: postgres_sharing.release(id, now), WRITE)
+
+    async def aquarantines(self, *, limit: int = 1000) -> tuple[Quarantine, ...]:
+        """See `Sharing.quarantines`."""
+        return await self._server.arun(lambda: postgres_sharing.quarantines(max(limit, 0)), READ)
 
     async def asizes(self) -> Mapping[tuple[str, str], int]:
         """See `Store.sizes`."""

@@ -24,6 +24,8 @@ _LINEAGES = f"""SELECT child, tenant, record FROM lineages
 _ORPHANS = {
     "vectors of no entry": "vectors WHERE NOT EXISTS (SELECT FROM entries WHERE id = entry)",
     "labels of no entry": "labels WHERE NOT EXISTS (SELECT FROM entries WHERE id = entry)",
+    "holds of no quarantine": """quarantined WHERE NOT EXISTS
+        (SELECT FROM quarantines WHERE id = quarantine)""",
     "edges of no lineage": """edges WHERE NOT EXISTS
         (SELECT FROM lineages WHERE lineages.child = edges.child)""",
     "source edges of no lineage": """source_edges WHERE NOT EXISTS

@@ -6,9 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from stemma.stores import rules
 from stemma.stores.journal_rows import (
-    BARRED,
     COUNTED,
-    JUDGED,
     SERVED,
     TAUGHT,
     counted,
@@ -22,14 +20,18 @@ from stemma.stores.postgres_steps import COMMIT, Say, Steps
 from stemma.stores.protocol import Count, Judgement, Lesson, Serving
 from stemma.stores.text import escape
 
-__all__ = ["add", "barred", "counts", "judgements", "learn", "lessons", "note", "servings"]
+__all__ = ["add", "counts", "judgements", "learn", "lessons", "note", "said", "servings"]
 
 # ruff: noqa: S608 - statements are put together from constants of this package
 
+_JUDGED = "entry, value, verdict, by, confidence, at, question, reporter, weight"
+"""The columns of a judgement for `judged`; `tenant` is whose entry it is of, for the wall."""
+
 _FORGOTTEN = "DELETE FROM servings WHERE number <= (SELECT max(number) FROM servings) - %s"
 
-_SERVED = """INSERT INTO servings (entry, tenant, tier, similarity, at)
-    SELECT * FROM unnest(%s::text[], %s::text[], %s::text[], %s::float8[], %s::float8[])"""
+_SERVED = f"""INSERT INTO servings ({SERVED})
+    SELECT * FROM unnest(%s::text[], %s::text[], %s::text[], %s::float8[], %s::float8[],
+    %s::text[], %s::text[], %s::text[], %s::float8[])"""
 _COUNTED = """INSERT INTO counters AS c (tenant, node, outcome, lookups, seconds, tokens)
     SELECT tenant, node, outcome, sum(lookups), sum(seconds), sum(tokens)
     FROM unnest(%s::text[], %s::text[], %s::text[], %s::bigint[], %s::float8[], %s::bigint[])
@@ -60,20 +62,24 @@ def add(servings: Sequence[Serving], counts: Sequence[Count]) -> Steps[None]:
 def note(judgement: Judgement, tenant: str) -> Say:
     """Journal a judgement of a tenant's entry."""
     one = judgement
-    texts = (one.entry, tenant, one.value, one.verdict, one.by, one.question)
+    texts = (tenant, one.entry, one.value, one.verdict, one.by)
     return Say(
-        """INSERT INTO judgements (entry, tenant, value, verdict, by, question, confidence, at)
-        VALUES (%s, %s, %s, %s, %s, %s, %s, %s)""",
-        (*escaped(texts), one.confidence, one.at),
+        f"INSERT INTO judgements (tenant, {_JUDGED}) "
+        "VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
+        (
+            *escaped(texts),
+            one.confidence,
+            one.at,
+            *escaped((one.question, one.tenant)),
+            one.weight,
+        ),
     )
 
 
-def barred(ids: Collection[str]) -> Say:
-    """What some ids, escaped, are barred from: rows of both, in the order of the reports."""
+def said(ids: Collection[str]) -> Say:
+    """What was judged of some ids, escaped: rows for `judged`, in the order of the judgements."""
     return Say(
-        f"""SELECT entry, {BARRED} FROM judgements
-        WHERE entry = ANY(%s) AND verdict = 'wrong_hit' AND {BARRED} <> '' ORDER BY number""",
-        (list(ids),),
+        f"SELECT {_JUDGED} FROM judgements WHERE entry = ANY(%s) ORDER BY number", (list(ids),)
     )
 
 
@@ -110,7 +116,7 @@ def servings(entry: str | None, limit: int) -> Steps[tuple[Serving, ...]]:
 
 def judgements(entry: str | None, limit: int) -> Steps[tuple[Judgement, ...]]:
     """Journalled judgements, newest first. See `Store.judgements`."""
-    (rows,) = yield [_newest("judgements", JUDGED, entry, limit)]
+    (rows,) = yield [_newest("judgements", _JUDGED, entry, limit)]
     return judged(rows)
 
 
@@ -126,9 +132,12 @@ def _newest(table: str, columns: str, entry: str | None, limit: int) -> Say:
 
 def _served(servings: Sequence[Serving]) -> Iterator[Say]:
     if servings:
-        entries, tenants, tiers, similarities, times = zip(*servings, strict=True)
-        texts = map(escaped, (entries, tenants, tiers))
-        yield Say(_SERVED, (*texts, list(map(float, similarities)), list(map(float, times))))
+        numbers = ("similarity", "at", "confidence")
+        columns = [
+            list(map(float, column)) if name in numbers else escaped(column)
+            for name, column in zip(Serving._fields, zip(*servings, strict=True), strict=True)
+        ]
+        yield Say(_SERVED, columns)
         yield Say(_FORGOTTEN, (rules.SERVINGS,))
 
 

@@ -7,14 +7,16 @@ of it is written in one trip more, however many puts there were.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 from stemma.entry import Entry, Lineage, Vector
 from stemma.outcome import Stored
 from stemma.policies.changes import Watched
 from stemma.selector import Selector
 from stemma.stores import postgres_journal
+from stemma.stores.journal_rows import judged
 from stemma.stores.postgres_rows import ROW, ends, escaped, selectors, state_of
 from stemma.stores.postgres_steps import COMMIT, Rows, Say, Steps
 from stemma.stores.postgres_writing import LOCK, Changed, Embedded, save, trim, write
@@ -47,7 +49,7 @@ _RECALLS = """SELECT sequence, source, entry, tenant, tag, writer, subject, mode
 
 
 class Loaded:
-    """See the module's text. Ids in here are escaped, as in the tables.
+    """See the module's text. Ids in here are escaped, as in the tables, but those in judgements.
 
     Args:
         state: The store's numbers.
@@ -63,7 +65,7 @@ class Loaded:
         self._sources: dict[tuple[str, str, str], Vouched] = {}
         self._taken: dict[str, int] = {}
         self._recalls: list[tuple[int, Selector]] = []
-        self._barred: dict[str, list[str]] = {}
+        self._said: dict[str, list[Judgement]] = {}
 
     def load(self, entries: Rows, children: Rows, sources: Rows, taken: Rows) -> None:
         """Take in what was read."""
@@ -83,10 +85,10 @@ class Loaded:
             self._sources[owner, index, chunk] = known
         self._taken = dict(taken)
 
-    def load_barred(self, rows: Rows) -> None:
-        """Take in what was reported as wrong hits."""
-        for entry, bar in rows:
-            self._barred.setdefault(entry, []).append(unescape(bar))
+    def load_said(self, judgements: Iterable[Judgement]) -> None:
+        """Take in what was judged, in the order in which it was noted."""
+        for one in judgements:
+            self._said.setdefault(one.entry, []).append(one)
 
     def load_recalls(self, rows: Rows) -> None:
         """Take in the recalls that may concern the puts."""
@@ -114,7 +116,24 @@ class Loaded:
 
     def barred(self, id: str) -> Sequence[str]:
         """What it is barred from."""
-        return list(dict.fromkeys(self._barred.get(escape(id), ())))
+        wrong = (one.barred for one in self.said(id) if one.verdict == "wrong_hit")
+        return list(dict.fromkeys(filter(None, wrong)))
+
+    def said(self, id: str) -> Sequence[Judgement]:
+        """What was judged of it, where it is put or judged now."""
+        return self._said.get(id, ())
+
+    def lift(self, id: str) -> None:
+        """End all holds on it."""
+        key = escape(id)
+        if key not in self._rows:
+            return
+        found = self._rows[key]
+        if found is None:
+            self.changed.lifted.add(key)
+        elif found[0].held:
+            self.changed.lifted.add(key)
+            self._rows[key] = (replace(found[0], held=""), found[1])
 
     def is_parent(self, id: str) -> bool:
         """Whether anything was ever built on it."""
@@ -184,10 +203,10 @@ def putting(puts: Sequence[Put], reach: int) -> Steps[tuple[Stored, ...]]:
     """
     if not puts:
         return ()
-    numbers, *read, barred, recalls = yield [LOCK, *_reads(puts), _barred(puts), _recalls(puts)]
+    numbers, *read, said, recalls = yield [LOCK, *_reads(puts), _said(puts), _recalls(puts)]
     pages = Loaded(state_of(numbers))
     pages.load(*read)
-    pages.load_barred(barred)
+    pages.load_said(judged(said))
     pages.load_recalls(recalls)
     stored = tuple([admit(put, pages) for put in puts])
     log = [trim(reach)] if pages.changed.removed else []
@@ -204,15 +223,17 @@ def judging(judgement: Judgement, near: Sequence[str], tenant: str | None) -> St
         tenant: Whose judgement it is, where the entry is not there to say so.
     """
     asked = dict.fromkeys((judgement.entry, judgement.question, *near))
-    numbers, entries = yield [LOCK, Say(_ENTRIES, (escaped(asked),))]
+    said = postgres_journal.said([escape(judgement.entry)])
+    numbers, entries, before = yield [LOCK, Say(_ENTRIES, (escaped(asked),)), said]
     pages = Loaded(state_of(numbers))
     pages.load(entries, [], [], [])
+    pages.load_said((*judged(before), judgement))
     there = pages.entry(judgement.entry)
-    judged = judge(judgement, near, pages)
+    after = judge(judgement, near, pages)
     owner = tenant if there is None else there.tenant
     noted = postgres_journal.note(judgement, "" if owner is None else owner)
     yield [noted, *write(pages.changed), *save(pages.state), COMMIT]
-    return judged
+    return after
 
 
 def _reads(puts: Sequence[Put]) -> list[Say]:
@@ -235,8 +256,8 @@ def _reads(puts: Sequence[Put]) -> list[Say]:
     ]
 
 
-def _barred(puts: Sequence[Put]) -> Say:
-    return postgres_journal.barred({escape(put.entry.id) for put in puts})
+def _said(puts: Sequence[Put]) -> Say:
+    return postgres_journal.said({escape(put.entry.id) for put in puts})
 
 
 def _recalls(puts: Sequence[Put]) -> Say:

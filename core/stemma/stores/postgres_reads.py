@@ -24,6 +24,7 @@ __all__ = [
     "get",
     "lineage",
     "nearest",
+    "portions",
     "sequence",
     "sizes",
     "vectors",
@@ -177,21 +178,37 @@ def find(
 ) -> Steps[tuple[Entry, ...]]:
     """The entries that a selector selects, newest first. See `Store.find`.
 
-    Read in portions, each before the last one's oldest: what is damaged does not count.
+    What is damaged does not count.
     """
     clauses, values = ("true", []) if selector is None else where(selector)
     statement = f"""SELECT {ROW}, e.sequence FROM entries e
         WHERE {clauses} AND e.sequence < %s ORDER BY e.sequence DESC LIMIT %s"""
+    found = yield from portions(statement, values, 2**62 if before is None else before, limit)
+    yield [COMMIT]
+    return found
+
+
+def portions(
+    statement: str, values: Sequence[str], edge: int, limit: int
+) -> Steps[tuple[Entry, ...]]:
+    """The undamaged entries that a statement gives, portion after portion.
+
+    Args:
+        statement: Gives columns of `ROW` and the sequence, in its order; takes the values, the
+            sequence where a portion begins, and how many are wanted.
+        values: What to bind first.
+        edge: Where the first portion begins.
+        limit: How many are wanted at most.
+    """
     found: list[Entry] = []
-    before = 2**62 if before is None else before
     while (wanted := min(limit - len(found), 1000)) > 0:
-        (rows,) = yield [Say(statement, (*values, before, wanted))]
-        for *row, before in rows:  # noqa: B007 - the last one's is where the next portion begins
+        (rows,) = yield [Say(statement, (*values, edge, wanted))]
+        for *row, _ in rows:
             with suppress(Damaged):
                 found.append(unpack(row)[0])
         if len(rows) < wanted:
             break
-    yield [COMMIT]
+        edge = rows[-1][-1]
     return tuple(found)
 
 

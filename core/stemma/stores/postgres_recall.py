@@ -17,8 +17,8 @@ __all__ = ["recall", "receipts", "rehearse", "remove"]
 
 _DOWN = "UNION SELECT edges.child FROM down JOIN edges ON edges.parent = down.id"
 
-_RECEIPTS = """SELECT sequence, source, entry, tenant, tag, writer, subject, model, "index", node
-    FROM recalls ORDER BY sequence DESC LIMIT %s"""
+_RECEIPTS = """SELECT sequence, source, entry, tenant, tag, writer, subject, model, "index", node,
+    at FROM recalls ORDER BY sequence DESC LIMIT %s"""
 _TAKEN = """SELECT d.recall, d.entry, d.tenant, d.node, d.hop FROM recalled d
     JOIN (SELECT sequence FROM recalls ORDER BY sequence DESC LIMIT %s) r ON r.sequence = d.recall
     ORDER BY d.recall, d.position"""
@@ -60,8 +60,13 @@ def recall(selector: Selector, *, now: float, cascade: bool, reach: int) -> Step
         *save(state),
         COMMIT,
     ]
-    named = dict(selector.parts())
-    return Recall(selector=named, dry_run=False, entries=_listed(rows), sequence=state.sequence)
+    return Recall(
+        selector=dict(selector.parts()),
+        dry_run=False,
+        entries=_listed(rows),
+        sequence=state.sequence,
+        at=now,
+    )
 
 
 def remove(ids: Sequence[str], reach: int) -> Steps[int]:
@@ -91,8 +96,11 @@ def receipts(limit: int) -> Steps[tuple[Recall, ...]]:
             dry_run=False,
             entries=_listed(listed.get(number, [])),
             sequence=number,
+            at=at,
         )
-        for number, selector in selectors(recalls)
+        for at, (number, selector) in zip(
+            [row[-1] for row in recalls], selectors(row[:-1] for row in recalls), strict=True
+        )
     )
 
 

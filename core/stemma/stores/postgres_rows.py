@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 ROW = """e.id, e.tenant, e.node, e.model, e."index",
-    CASE WHEN octet_length(e.record) <= 33554432 THEN e.record END"""
+    CASE WHEN octet_length(e.record) <= 33554432 THEN e.record END, e.held[1]"""
 """An entry's columns as `stemma.stores.rows.unpack` takes them; a record too long is none."""
 
 VECTOR = 'v.entry, v."group", v.vector, v.checksum'

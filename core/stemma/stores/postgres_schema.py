@@ -143,6 +143,8 @@ TABLES = {
     "servings": _OWN,
     "counters": _OWN,
     "lessons": _OWN,
+    "quarantined": _OWN,
+    "quarantines": "EXISTS (SELECT FROM quarantined q WHERE q.quarantine = quarantines.id)",
 }
 """Our tables, and what a session that named its tenant sees of each: ids and numbers of all, and
 texts of its own."""
@@ -179,6 +181,35 @@ _STEPS = (
     CREATE INDEX ON lessons (tenant, node, number);
     """
     + _wall("lessons"),
+    # To version 4: who made what was served, in whose name a judgement was said, which quarantines
+    # hold an entry (the first comes first), and their receipts.
+    """ALTER TABLE servings
+        ADD producer text COLLATE "C" NOT NULL DEFAULT '',
+        ADD pool text COLLATE "C" NOT NULL DEFAULT '',
+        ADD node text COLLATE "C" NOT NULL DEFAULT '',
+        ADD confidence double precision NOT NULL DEFAULT 1;
+    ALTER TABLE judgements
+        ADD reporter text COLLATE "C" NOT NULL DEFAULT '',
+        ADD weight double precision NOT NULL DEFAULT 1;
+    ALTER TABLE entries ADD held text[] COLLATE "C";
+    CREATE TABLE quarantined (
+        number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        quarantine text COLLATE "C" NOT NULL, entry text COLLATE "C" NOT NULL,
+        tenant text COLLATE "C" NOT NULL, pool text COLLATE "C", node text COLLATE "C" NOT NULL,
+        hop bigint NOT NULL, probability double precision NOT NULL, doubtful boolean NOT NULL
+    );
+    CREATE INDEX ON quarantined (quarantine, number);
+    CREATE TABLE quarantines (
+        id text COLLATE "C" PRIMARY KEY, sequence bigint NOT NULL, at double precision NOT NULL,
+        by text COLLATE "C" NOT NULL, reason text COLLATE "C" NOT NULL,
+        threshold double precision NOT NULL, seeds text COLLATE "C" NOT NULL,
+        lifted double precision
+    );
+    CREATE INDEX ON quarantines (sequence);
+    """
+    + _wall("quarantined")
+    + ";"
+    + _wall("quarantines"),
 )
 """What leads from each version of the tables to the next: statements, with `;` between them. New
 tables are those of version 1, with all steps taken."""

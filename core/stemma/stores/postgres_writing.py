@@ -36,6 +36,7 @@ class Changed:
         marked: Entries of which something was judged, likewise.
         vectors: Of each entry put, its vector or that it has none any more.
         removed: Sequence, group and id of vectors that went.
+        lifted: Entries that no quarantine holds any more.
         unlinked: Entries that had another lineage before.
         lineages: New lineages: tenant, record, parents, documents and chunks.
         sources: What indexes said of chunks.
@@ -45,6 +46,7 @@ class Changed:
     marked: dict[str, tuple[Entry, int]] = field(default_factory=dict)
     vectors: dict[str, Embedded | None] = field(default_factory=dict)
     removed: list[tuple[int, str, str]] = field(default_factory=list)
+    lifted: set[str] = field(default_factory=set)
     unlinked: set[str] = field(default_factory=set)
     lineages: dict[str, tuple[str, str, set[str], set[str]]] = field(default_factory=dict)
     sources: dict[tuple[str, str, str], Vouched] = field(default_factory=dict)
@@ -131,6 +133,8 @@ def _entries(changed: Changed) -> Iterator[Say]:
         )
     for key, (entry, total) in changed.marked.items():
         yield Say("UPDATE entries SET record = %s WHERE id = %s", (pack(entry, total)[6], key))
+    if changed.lifted:
+        yield Say("UPDATE entries SET held = NULL WHERE id = ANY(%s)", (list(changed.lifted),))
 
 
 def _labels(changed: Changed) -> Iterator[Say]:
@@ -140,12 +144,20 @@ def _labels(changed: Changed) -> Iterator[Say]:
     rows = [
         (name, escape(value), key, escape(entry.tenant))
         for key, (entry, _) in changed.entries.items()
-        for name, value in entry.labels.pairs()
-        if name in ("tag", "writer", "subject")
+        for name, value in _named(entry)
     ]
     if rows:
         table = "labels (name, value, entry, tenant)"
         yield _insert(table, ("text",) * 4, rows, "ON CONFLICT DO NOTHING")
+
+
+def _named(entry: Entry) -> Iterator[tuple[str, str]]:
+    """By what an entry is found that has no column: names and values."""
+    for name, value in entry.labels.pairs():
+        if name in ("tag", "writer", "subject"):
+            yield name, value
+    if entry.offer is not None:
+        yield "offer", entry.offer.place.id
 
 
 def _lineages(changed: Changed) -> Iterator[Say]:

@@ -26,7 +26,7 @@ from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from stemma.entry import Entry, Lineage, Source, Vector, Verdict
+from stemma.entry import PERSONAL, Entry, Lineage, Source, Vector, Verdict
 from stemma.outcome import Recall, Stored
 from stemma.selector import Selector
 from stemma.stores.sharing import Sharing
@@ -209,11 +209,12 @@ class Judgement:
             hit that it would have been. `same`: it says the same as the value of another entry.
             `grounded`: how far its sources support it. `promoted`: it was copied into a pool.
         by: Who said so.
-        confidence: How sure they are, 0 to 1; of `grounded`, the score.
+        confidence: How sure they are, 0 to 1; of `grounded`, how likely its sources support it.
         at: When, seconds since 1970-01-01 UTC.
         question: The digest of the question it is about, which is the id that an entry of its own
             has or would have; of `same`, the other entry's id, of `promoted` that of the original.
-            Empty: about no question.
+            Empty: about no question. Of a tenant's `wrong_hit` of a pool's entry: what bars it for
+            that tenant alone (`stemma.entry.personal_bar`).
         tenant: The tenant in whose name it was said; empty: nobody's, as an operator's.
         weight: How far who said it was believed when it was said, 0 to 1.
     """
@@ -232,6 +233,11 @@ class Judgement:
     def barred(self) -> str:
         """What a `wrong_hit` forbids: the question, or the value where the question is its own."""
         return self.value if self.question == self.entry else self.question
+
+    @property
+    def personal(self) -> bool:
+        """Whether it is a `wrong_hit` that holds for its tenant alone."""
+        return self.verdict == "wrong_hit" and self.question.startswith(PERSONAL)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

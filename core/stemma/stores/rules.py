@@ -15,8 +15,9 @@ from stemma.entry import QUARANTINED, Entry, Lineage, Source, SourceEdge, Vector
 from stemma.outcome import Stored
 from stemma.policies.changes import Watched
 from stemma.selector import Selector
-from stemma.stores.findings import computed_again, doubted, found
+from stemma.stores.findings import computed_again, doubted, found, remembered
 from stemma.stores.protocol import Judgement, Put
+from stemma.verdicts import speaks
 
 __all__ = ["LESSONS", "SERVINGS", "VOID", "Pages", "State", "Vouched", "admit", "elements", "judge"]
 
@@ -89,7 +90,10 @@ class Pages(Protocol):
         ...
 
     def said(self, id: str) -> Sequence[Judgement]:
-        """What was judged of an entry's id so far, in the order in which it was noted."""
+        """What was judged of an entry's id so far, in the order in which it was noted.
+
+        The judgement that is being noted may be among it already, as the last.
+        """
         ...
 
     def lift(self, id: str) -> None:
@@ -169,6 +173,8 @@ def _replace(
     if value != entry.value or _origins(lineage) != _origins(pages.lineage(entry.id)):
         pages.lift(entry.id)
     former = pages.entry(entry.id) if value == entry.value else None
+    if former is None:
+        entry = remembered(entry, pages.said(entry.id))
     judged = computed_again(entry, former, pages.barred(entry.id), audit=audit)
     judged = replace(judged, held="" if former is None else former.held)
     stands = (
@@ -200,10 +206,10 @@ def judge(judgement: Judgement, near: Sequence[str], pages: Pages) -> Entry | No
     if entry is None:
         return None
     other = pages.entry(judgement.question) if judgement.verdict == "same" else None
-    judged = found(entry, judgement, other)
+    judged = found(entry, judgement, _said(judgement, pages), other)
     if judged == entry and entry.value != judgement.value:
         return None
-    if entry.held and judgement.verdict == "supported" and judged.verdict not in QUARANTINED:
+    if entry.held and judgement.verdict == "supported" == judged.verdict:
         pages.lift(entry.id)
         judged = replace(judged, held="")
         pages.state.epoch = pages.state.sequence
@@ -215,6 +221,14 @@ def judge(judgement: Judgement, near: Sequence[str], pages: Pages) -> Entry | No
             pages.state.epoch = pages.state.sequence
         pages.mark(judged)
     return judged
+
+
+def _said(judgement: Judgement, pages: Pages) -> Sequence[Judgement]:
+    """What was said of the entry, this judgement the last; nothing where that does not count."""
+    if not speaks(judgement):
+        return ()
+    said = pages.said(judgement.entry)
+    return said if said and said[-1] == judgement else (*said, judgement)
 
 
 def _failing(parent: Entry | None, value: str) -> str | None:

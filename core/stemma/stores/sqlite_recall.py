@@ -80,8 +80,13 @@ def recall(
     """Take back what a selector reaches, and journal it."""
     reach(cursor, selector, cascade=cascade)
     listed = _take_back(cursor, pages, selector, now)
-    named = dict(selector.parts())
-    return Recall(selector=named, dry_run=False, entries=listed, sequence=pages.state.sequence)
+    return Recall(
+        selector=dict(selector.parts()),
+        dry_run=False,
+        entries=listed,
+        sequence=pages.state.sequence,
+        at=now,
+    )
 
 
 def _take_back(
@@ -134,10 +139,13 @@ def overlooked(cursor: sqlite3.Cursor, entry: Entry, lineage: Lineage) -> bool:
 def receipts(cursor: sqlite3.Cursor, limit: int) -> Iterator[Recall]:
     """The receipts of past recalls, newest first."""
     statement = """SELECT sequence, source, entry, tenant, tag, writer, subject, model, "index",
-        node FROM recalls ORDER BY sequence DESC LIMIT ?"""
+        node, at FROM recalls ORDER BY sequence DESC LIMIT ?"""
     listed = """SELECT entry, tenant, node, hop FROM recalled WHERE recall = ? ORDER BY position"""
     with lenient(cursor):
-        for sequence, selector in selectors(cursor.execute(statement, (limit,)).fetchall()):
+        recalls = cursor.execute(statement, (limit,)).fetchall()
+        for at, (sequence, selector) in zip(
+            [row[-1] for row in recalls], selectors([row[:-1] for row in recalls]), strict=True
+        ):
             rows: list[Any] = cursor.execute(listed, (sequence,)).fetchall()
             yield Recall(
                 selector=dict(selector.parts()),
@@ -147,6 +155,7 @@ def receipts(cursor: sqlite3.Cursor, limit: int) -> Iterator[Recall]:
                     for entry, tenant, node, hop in rows
                 ),
                 sequence=sequence,
+                at=at,
             )
 
 

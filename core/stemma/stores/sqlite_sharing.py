@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 import sqlite3
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from stemma.entry import Entry
-from stemma.outcome import Held, Quarantine
+from stemma.outcome import Quarantine
 from stemma.stores.rows import unpack
 from stemma.stores.sharing import Flow, Shared, several
+from stemma.stores.sharing_rows import HELD, RECEIPT, held_row, receipt_row, receipts
 from stemma.stores.sqlite_pages import ROW, SqlitePages, fetch, readable
 from stemma.stores.text import SEPARATOR, Damaged, escape, unescape
 
@@ -61,13 +63,11 @@ _FLOWS = """SELECT producer || char(31) || tenant || char(31) || pool || char(31
     AND typeof(confidence) = 'real' {which}"""
 _AT_ONCE = 1000
 
-_QUARANTINE = """INSERT INTO quarantines (sequence, id, at, by, reason, threshold, seeds)
-    VALUES (?, ?, ?, ?, ?, ?, ?)"""
-_QUARANTINES = "SELECT sequence, id, at, by, reason, threshold, seeds, lifted FROM quarantines"
-
-_HELD = "entry, tenant, pool, node, hop, probability, doubtful"
-_HOLD = f"INSERT INTO held (quarantine, {_HELD}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-_LISTED = f"SELECT {_HELD} FROM held WHERE quarantine = ? ORDER BY number"
+_RECEIPTS = f"SELECT {RECEIPT}, lifted FROM quarantines"
+_RECEIPT = f"INSERT INTO quarantines ({RECEIPT}) VALUES (?, ?, ?, ?, ?, ?, ?)"
+_HOLD = f"INSERT INTO held (quarantine, {HELD}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+_LISTED = f"""SELECT quarantine, {HELD} FROM held
+    WHERE quarantine IN (SELECT value FROM json_each(?)) ORDER BY number"""
 
 
 def offered(cursor: sqlite3.Cursor, place: str, limit: int) -> tuple[Entry, ...]:
@@ -119,7 +119,7 @@ def _added_up(rows: sqlite3.Cursor, now: float, half_life: float | None) -> tupl
     """The flows of rows (names as one text, weight, time)."""
     known: dict[str, int] = {}
     numbers, weights, times = array("q"), array("d"), array("d")
-    while some := rows.fetchmany(_AT_ONCE):
+    while some := list(islice(rows, _AT_ONCE)):
         names, heavy, then = zip(*some, strict=True)
         numbers.extend(known.setdefault(name, len(known)) for name in names)
         weights.extend(heavy)
@@ -159,13 +159,9 @@ def hold(cursor: sqlite3.Cursor, pages: SqlitePages, quarantine: Quarantine) -> 
         entries=tuple(one for one in quarantine.entries if one.entry in stored),
         sequence=pages.state.sequence,
     )
+    cursor.execute(_RECEIPT, receipt_row(receipt))
     key = escape(receipt.id)
-    seeds = json.dumps({escape(seed): chance for seed, chance in receipt.seeds.items()})
-    words = (escape(receipt.by), escape(receipt.reason))
-    cursor.execute(
-        _QUARANTINE, (receipt.sequence, key, receipt.at, *words, receipt.threshold, seeds)
-    )
-    cursor.executemany(_HOLD, [(key, *_row(one)) for one in receipt.entries])
+    cursor.executemany(_HOLD, [(key, *held_row(one)) for one in receipt.entries])
     return receipt
 
 
@@ -184,47 +180,16 @@ def release(cursor: sqlite3.Cursor, pages: SqlitePages, id: str, now: float) -> 
 
 def quarantines(cursor: sqlite3.Cursor, limit: int) -> tuple[Quarantine, ...]:
     """See `Sharing.quarantines`."""
-    rows = fetch(cursor, f"{_QUARANTINES} ORDER BY number DESC LIMIT ?", (max(limit, 0),))
-    return tuple(_receipts(cursor, rows))
+    rows = fetch(cursor, f"{_RECEIPTS} ORDER BY number DESC LIMIT ?", (max(limit, 0),))
+    return _listed(cursor, rows)
 
 
 def _named(cursor: sqlite3.Cursor, id: str) -> Quarantine | None:
-    rows = fetch(cursor, f"{_QUARANTINES} WHERE id = ?", (escape(id),))
-    return next(_receipts(cursor, rows), None)
+    rows = fetch(cursor, f"{_RECEIPTS} WHERE id = ?", (escape(id),))
+    return next(iter(_listed(cursor, rows)), None)
 
 
-def _receipts(cursor: sqlite3.Cursor, rows: Sequence[Any]) -> Iterator[Quarantine]:
-    """The receipts of some rows; one that is damaged is none."""
-    for sequence, key, at, by, reason, threshold, seeds, lifted in rows:
-        with suppress(Damaged, TypeError, ValueError, AttributeError):
-            yield Quarantine(
-                id=unescape(key),
-                seeds={unescape(seed): float(p) for seed, p in json.loads(seeds).items()},
-                threshold=threshold,
-                by=unescape(by),
-                reason=unescape(reason),
-                at=at,
-                entries=tuple(_held(fetch(cursor, _LISTED, (key,)))),
-                lifted=lifted,
-                sequence=sequence,
-            )
-
-
-def _row(one: Held) -> tuple[Any, ...]:
-    pool = None if one.pool is None else escape(one.pool)
-    texts = (escape(one.entry), escape(one.tenant), pool, escape(one.node))
-    return (*texts, one.hop, one.probability, one.doubtful)
-
-
-def _held(rows: Sequence[Any]) -> Iterator[Held]:
-    for entry, tenant, pool, node, hop, probability, doubtful in rows:
-        with suppress(Damaged):
-            yield Held(
-                entry=unescape(entry),
-                tenant=unescape(tenant),
-                pool=None if pool is None else unescape(pool),
-                node=unescape(node),  # type: ignore[arg-type]
-                hop=hop,
-                probability=probability,
-                doubtful=doubtful == 1,
-            )
+def _listed(cursor: sqlite3.Cursor, rows: Sequence[Any]) -> tuple[Quarantine, ...]:
+    """The receipts of some rows, with what they hold."""
+    keys = json.dumps([key for key, *_ in rows if isinstance(key, str)])
+    return receipts(rows, fetch(cursor, _LISTED, (keys,)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from stemma.entry import Edge, Entry, Lineage, Source, SourceEdge, Vector
 from stemma.scope import Labels
 from stemma.stores.protocol import Put, Store
 
-__all__ = ["HOSTILE", "NOW", "entry", "lineage", "put", "put_one", "source", "vector"]
+__all__ = ["HOSTILE", "NOW", "copied", "entry", "lineage", "put", "put_one", "source", "vector"]
 
 NOW = 1_700_000_000.0
 
@@ -134,3 +135,21 @@ def put_one(store: Store, entry: Entry, **rest: Any) -> Entry:
     if stored.entry is None:
         raise AssertionError(f"refused: {stored.refused} ({stored.detail})")
     return stored.entry
+
+
+def copied(store: Store, original: Entry) -> Entry:
+    """The copy of an entry in the pool that it is offered to, stored as a promotion stores it."""
+    if original.offer is None:
+        raise AssertionError(f"{original.id} is offered to no pool")
+    place = original.offer.place
+    copy = replace(
+        original,
+        id=place.id,
+        partition=place.partition,
+        group=place.group,
+        pool=original.offer.pool,
+        offer=None,
+    )
+    known = store.vectors([original.id]).get(original.id)
+    vector = None if known is None else known.astype(np.float32)
+    return put_one(store, copy, parents=[original], vector=vector)

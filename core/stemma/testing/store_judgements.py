@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from stemma.entry import UNJUDGED, Entry
+from stemma.entry import UNJUDGED, Entry, personal_bar
+from stemma.outcome import Held, Quarantine
 from stemma.selector import Selector
 from stemma.stores.protocol import Finding, Judgement, Store
 from stemma.testing.builders import HOSTILE, NOW, entry, put, put_one
@@ -23,7 +24,7 @@ def _said(verdict: Finding, name: str = "a", **rest: Any) -> Judgement:
         entry=name,
         value=rest.pop("value", "one"),
         verdict=verdict,
-        by="reviewer",
+        by=rest.pop("by", "reviewer"),
         confidence=rest.pop("confidence", 1.0),
         at=rest.pop("at", NOW),
         question=rest.pop("question", ""),
@@ -123,6 +124,24 @@ class JudgementPromises:
         store.judge(_said("agreed"))
         assert _read(store).verdict == "hallucinated"
 
+    @pytest.mark.parametrize("between", ["another value", "removed", "taken back"])
+    def test_a_value_that_comes_again_is_as_wrong_again(self, store: Store, between: str) -> None:
+        """Also after the entry went; another value under the same id is not."""
+        put_one(store, entry())
+        store.judge(_said("hallucinated"))
+        if between == "another value":
+            assert put_one(store, entry(value="two")).verdict == "unknown"
+        elif between == "removed":
+            store.remove(["a"])
+        else:
+            store.recall(Selector(entry="a"), now=NOW)
+        store.judge(_said("hallucinated", by="another"))
+        assert put_one(store, entry()).verdict == "hallucinated"
+        assert _read(store).verdict == "hallucinated"
+        store.judge(_said("supported"))
+        store.judge(_said("unknown", by="another"))
+        assert _read(store).verdict == "supported"
+
     def test_a_bar_holds_for_whatever_has_the_id(self, store: Store) -> None:
         """Replaced, removed, taken back, or not yet stored when it was reported."""
         put_one(store, entry())
@@ -158,6 +177,38 @@ class JudgementPromises:
         lifted = _read(store)
         store.judge(_wrong())
         assert _read(store) == lifted
+
+    def test_what_tenants_say_of_a_pools_entry_is_weighed(self, store: Store) -> None:
+        """For one alone it is barred, also when it comes again; for all where they suffice."""
+
+        def said(verdict: Finding, tenant: str) -> Judgement:
+            return replace(_said(verdict, by=tenant), tenant=tenant, weight=0.6)
+
+        put_one(store, entry(pool="support"))
+        store.judge(said("hallucinated", "ann"))
+        assert _read(store).judged.barred == (personal_bar("ann", "one"),)
+        assert (_read(store).verdict, _read(store).judged.doubted) == ("unknown", False)
+        store.remove(["a"])
+        put_one(store, entry(pool="support"))
+        assert _read(store).judged.barred == (personal_bar("ann", "one"),)
+        store.judge(said("hallucinated", "bob"))
+        assert _read(store).verdict == "hallucinated"
+        store.judge(said("supported", "ann"))
+        assert _read(store).verdict == "unknown"
+        assert _read(store).judged.barred == (personal_bar("bob", "one"),)
+
+    def test_one_tenants_support_ends_no_hold(self, store: Store) -> None:
+        """Two do, or an operator."""
+        put_one(store, entry(pool="support"))
+        held = Held(entry="a", tenant="acme", node="answer", hop=1, probability=0.9)
+        quarantine = Quarantine(
+            id="q", seeds={"a": 0.9}, threshold=0.3, by="ann", at=NOW, entries=(held,)
+        )
+        store.hold(quarantine)
+        for tenant, still in (("ann", "q"), ("bob", "")):
+            said = replace(_said("supported", by=tenant), tenant=tenant, weight=0.6)
+            store.judge(said)
+            assert _read(store).held == still
 
     def test_reports_may_come_in_any_order(self, store: Store) -> None:
         """Of wrong hits and a hallucination, the same comes in the end."""
@@ -211,11 +262,42 @@ class JudgementPromises:
     def test_support_makes_an_entry_as_sure_as_who_gave_it(self, store: Store) -> None:
         """Never less sure, and also when the same value is put again."""
         put_one(store, entry(confidence=0.5))
-        for sure in (0.75, 0.25):
-            store.judge(_said("supported", confidence=sure))
+        for by, sure in (("ann", 0.75), ("bob", 0.25)):
+            store.judge(_said("supported", by=by, confidence=sure))
             assert _read(store).confidence == 0.75
         put_one(store, entry(confidence=0.5))
         assert (_read(store).confidence, _read(store).verdict) == (0.75, "supported")
+
+    def test_grounding_makes_an_entry_less_sure_and_never_surer(self, store: Store) -> None:
+        """The least of what was said counts, in any order, and what is said twice counts once."""
+        for at, order in enumerate(itertools.permutations((0.25, 0.5, 0.5, 0.875))):
+            put_one(store, entry(f"entry {at}", confidence=0.75))
+            for score in order:
+                store.judge(_said("grounded", f"entry {at}", confidence=score))
+            assert _read(store, f"entry {at}").confidence == 0.25
+            said = store.judgements(entry=f"entry {at}")
+            assert [one.confidence for one in said] == [*reversed(order)]
+
+    def test_grounding_moves_no_epoch_and_quarantines_nothing(self, store: Store) -> None:
+        """What was built on the entry stands."""
+        parent = put_one(store, entry())
+        put_one(store, entry("child"), parents=[parent])
+        before = store.get([]).epoch
+        judged = store.judge(_said("grounded", confidence=0.0))
+        assert judged == _read(store)
+        assert (judged.verdict, judged.confidence) == ("unknown", 0.0)
+        assert store.get([]).epoch == before
+
+    def test_grounding_takes_nothing_from_what_was_found_supported(self, store: Store) -> None:
+        """And what is found supported after it is as sure as who found it."""
+        put_one(store, entry())
+        store.judge(_said("supported"))
+        store.judge(_said("grounded", confidence=0.25))
+        assert _read(store).confidence == 1.0
+        put_one(store, entry("b"))
+        store.judge(_said("grounded", "b", confidence=0.25))
+        store.judge(_said("supported", "b", confidence=0.875))
+        assert _read(store, "b").confidence == 0.875
 
     def test_hostile_texts_are_barred_as_they_are(self, store: Store) -> None:
         """And no other question is."""

@@ -14,6 +14,7 @@ import datetime as dt
 import decimal
 import enum
 import itertools
+import json
 import re
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,7 +28,7 @@ from stemma.errors import UnkeyableValue, UsageError
 from stemma.keys import canonical, digest
 from stemma.worlds import Path
 
-__all__ = ["Named", "Template", "concerned", "source_of", "sources_of"]
+__all__ = ["Named", "Template", "concerned", "kind_of", "source_of", "sources_of"]
 
 MOST = 64
 """Resources that one template may name in one call; beyond that, it stands for what they are in."""
@@ -35,6 +36,9 @@ MOST = 64
 DEEPEST = 6
 LONGEST = 40
 """Segments a template may have, and characters of one that stand in a source's id as they are."""
+
+_RESOURCE = canonical(["resource"])[:-1]
+"""Begins the ids of the sources that stand for resources."""
 
 _LITERAL = re.compile(r"[\w.-]+", re.ASCII)
 _ARGUMENT = re.compile(r"\{(\w+)((?:\.\w+|\[\w+\])*)\}")
@@ -192,6 +196,24 @@ def concerned(paths: Iterable[Path], tenant: str, owner: str = "") -> tuple[str,
         found[_id(whose, "below", path)] = None
         found.update((_id(whose, "at", path[:depth]), None) for depth in range(1, len(path)))
     return tuple(found)
+
+
+def kind_of(document: str) -> str | None:
+    """The first segment of the resource that a source's document names, such as `booking`.
+
+    Empty where it names all resources at once; `None` where it is no resource.
+    """
+    if not document.startswith(_RESOURCE):
+        return None
+    try:
+        match json.loads(document):
+            case [_, _, _, []]:
+                return ""
+            case [_, _, _, [str(first), *_]] | [_, _, _, [[str(first)], *_]]:
+                return first
+    except ValueError:
+        pass  # somebody's own id that only begins like one
+    return None
 
 
 def _whose(tenant: str, owner: str) -> str | list[str]:

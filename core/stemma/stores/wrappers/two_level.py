@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from stemma.clock import Clock, SystemClock
@@ -105,15 +105,22 @@ class TwoLevel(Forwarding):
         try:
             return super()._ask(method, *args, **named)
         finally:
-            if method in CLEARING and not named.get("dry_run"):
-                self.forget()
+            self._after(method, args, named)
 
     async def _aask(self, method: str, *args: Any, **named: Any) -> Any:
         try:
             return await super()._aask(method, *args, **named)
         finally:
-            if method in CLEARING and not named.get("dry_run"):
-                self.forget()
+            self._after(method, args, named)
+
+    def _after(self, method: str, args: Sequence[Any], named: Mapping[str, Any]) -> None:
+        """What a write leaves of the memory."""
+        if method == "judge" and args[0].verdict == "grounded":  # said of every put, and of no more
+            with self._lock:
+                self._generation += 1
+                self._remove(args[0].entry)
+        elif method in CLEARING and not named.get("dry_run"):
+            self.forget()
 
     # ------------------------------------------------------------------ reading
 

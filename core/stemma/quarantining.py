@@ -1,0 +1,167 @@
+"""Holding back what may be wrong, and letting go of it again."""
+
+from __future__ import annotations
+
+import functools
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from stemma.effects import Ask, Steps
+from stemma.errors import UsageError
+from stemma.outcome import Held, Quarantine
+from stemma.parts import Parts
+from stemma.policies.shares import share
+from stemma.propagation.attenuation import Passing
+from stemma.propagation.audits import audits
+from stemma.propagation.descent import Seeds, descent, named, stored
+from stemma.propagation.graph import HALF_LIFE
+from stemma.propagation.quarantine import quarantine as suspects
+from stemma.propagation.spread import spread
+from stemma.stores.protocol import Store
+
+__all__ = ["quarantine", "quarantines", "release"]
+
+T = TypeVar("T")
+
+ROUNDS = 8
+"""How often it is looked for what was stored meanwhile; what is held gets nothing new built on it,
+so that there is less and less of it."""
+
+WORLDS = 512
+"""How many are sampled, where the reckoning is not exact: the error of a probability is at most
+0.022, one standard error, and who is held comes a little sooner than by twice as many."""
+
+
+def quarantine(
+    parts: Parts,
+    seeds: Sequence[Seeds],
+    *,
+    threshold: float,
+    by: str,
+    reason: str = "",
+    dry_run: bool = False,
+    source: str | None = None,
+    tenant: str | None = None,
+) -> Steps[Quarantine]:
+    """Hold what is likely enough to be wrong. See `Cache.quarantine`.
+
+    Raises:
+        UsageError: Nothing is named, an entry of which nothing was ever known, or an argument is
+            wrong.
+        StoreError: The store could not do it.
+    """
+    for name, text in (("by", by), ("reason", reason)):
+        if not isinstance(text, str):
+            raise UsageError(f"{name} must be a text, not {type(text).__name__}")
+    if not share("threshold", threshold):
+        raise UsageError("threshold must be above 0: else all entries were held")
+    plan = functools.partial(
+        Quarantine, threshold=threshold, by=by, reason=reason, at=parts.clock.now()
+    )
+
+    def work(store: Store) -> Quarantine:
+        suspected = named(store, seeds, source=source, tenant=tenant)
+        if dry_run:
+            rehearsal = plan(seeds=suspected, entries=(), dry_run=True)
+            return replace(rehearsal, entries=_suspected(store, rehearsal))
+        return _held(store, plan(seeds=suspected, entries=()))
+
+    receipt = yield from _asked(parts, work)
+    if not dry_run:
+        parts.saw(receipt.sequence)
+        parts.tell("quarantine", None, "held", detail=str(receipt))
+    return receipt
+
+
+def release(parts: Parts, told: Quarantine | str) -> Steps[Quarantine]:
+    """End a quarantine. See `Cache.release`.
+
+    Raises:
+        UsageError: There is no such quarantine.
+        StoreError: The store could not do it.
+    """
+    named_ = told.id if isinstance(told, Quarantine) else told
+    if not isinstance(named_, str):
+        raise UsageError(f"a quarantine is named by its receipt or id, not {told!r}")
+    now = parts.clock.now()
+
+    def work(store: Store) -> Quarantine | None:
+        receipt = store.release(named_, now=now)
+        if receipt is None:
+            return None
+        there = stored(store, (one.entry for one in receipt.entries))
+        gone = tuple(one.entry for one in receipt.entries if one.entry not in there)
+        return replace(receipt, gone=gone)
+
+    receipt = yield from _asked(parts, work)
+    if receipt is None:
+        raise UsageError(f"there is no quarantine {named_!r}")
+    parts.tell("quarantine", None, "released", detail=str(receipt))
+    return receipt
+
+
+def quarantines(parts: Parts) -> Steps[tuple[Quarantine, ...]]:
+    """The receipts, newest first."""
+    return (yield from _asked(parts, lambda store: store.quarantines()))
+
+
+def _held(store: Store, plan: Quarantine) -> Quarantine:
+    """Hold what is suspected, and what was built on it while that was found out.
+
+    Where somebody wrote between, a second quarantine takes the first one's place.
+    """
+    receipt = plan
+    for _ in range(ROUNDS):
+        before = store.sequence()
+        entries = _suspected(store, plan)
+        if receipt.id and {one.entry for one in entries} == {one.entry for one in receipt.entries}:
+            break
+        former, receipt = (
+            receipt,
+            store.hold(replace(plan, id=secrets.token_hex(8), entries=entries)),
+        )
+        if former.id:
+            store.release(former.id, now=plan.at)
+        elif receipt.sequence == before + 1:
+            break  # nobody wrote between
+    return receipt
+
+
+def _suspected(store: Store, receipt: Quarantine) -> tuple[Held, ...]:
+    """The seeds, and what was built on them and is as likely wrong as the threshold."""
+    passing = Passing(audits(store), now=receipt.at, half_life=HALF_LIFE)
+    below = descent(store, receipt.seeds, passing)
+    likely = spread(below.edges, receipt.seeds, worlds=WORLDS)
+    found = suspects(likely, threshold=receipt.threshold)
+    doubtful, wrong = set(found.doubtful), likely.wrong()
+    chosen = dict.fromkeys(str(one) for one in (*found.held, *receipt.seeds))
+    return tuple(
+        Held(
+            entry=entry.id,
+            tenant=entry.tenant,
+            pool=entry.pool,
+            node=entry.node,
+            hop=entry.hop,
+            probability=wrong[entry.id],
+            doubtful=entry.id in doubtful,
+        )
+        for entry in (below.entries[one] for one in chosen if one in below.entries)
+    )
+
+
+def _asked(parts: Parts, work: Callable[[Store], T]) -> Steps[T]:
+    """What needs several readings of the store, as one thing that can be asked."""
+    result: T = yield Ask(_Work(parts.store, work), "done")
+    return result
+
+
+class _Work:
+    """Something to do with a store, in one go: on an event loop, in a worker thread."""
+
+    def __init__(self, store: Store, work: Callable[[Store], object]) -> None:
+        self._store, self._work = store, work
+
+    def done(self) -> object:
+        return self._work(self._store)
