@@ -187,7 +187,9 @@ class Cache(Around, Spreading):
         """Say that an entry's value is right or wrong, or that a hit was.
 
         `"hallucinated"`: the value is wrong. It is quarantined, and so is what was built on it,
-        unless others said that it is right: reports are weighed (`stemma.verdicts`).
+        unless others said that it is right: reports are weighed (`stemma.verdicts`). Of what a pool
+        holds, an operator's word counts as well where it was copied from, and where other tenants
+        gave the same answer to the same, save where they had it from documents of their own.
 
         `"wrong_hit"`: the value was served to a question that it does not answer, however right it
         may be for its own. It is never served to that question again, whatever becomes of it, nor

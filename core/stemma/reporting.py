@@ -11,6 +11,7 @@ import numpy as np
 from stemma.effects import Ask, Steps
 from stemma.entry import Entry, Verdict, personal_bar
 from stemma.errors import UsageError
+from stemma.namesakes import Namesakes
 from stemma.outcome import Hit
 from stemma.parts import Parts
 from stemma.policies import learning
@@ -129,13 +130,24 @@ def report(
         weight=who.weight,
     )
     if verdict != "wrong_hit":
+        alike = (yield from _alike(parts, stored)) if not who.tenant else ()
         judged = yield Ask(parts.store, "judge", (judgement,))
+        for one in alike:
+            yield Ask(parts.store, "judge", (replace(judgement, entry=one.id, question=""),))
     elif who.shared:
         judged = yield from _for_one(parts, ledger, judgement, stored, known)
     else:
         judged = yield from _for_all(parts, judgement, stored, known)
     parts.tell("verdict", None, verdict, known)
     return (yield from _told(parts, ledger, judgement, judged, limited=who.limited))
+
+
+def _alike(parts: Parts, stored: Entry | None) -> Steps[tuple[Entry, ...]]:
+    """Where the same is said in answer to the same, in a pool and by who agreed to it."""
+    if stored is None or (stored.pool is None and stored.offer is None):
+        return ()
+    found: tuple[Entry, ...] = yield Ask(Namesakes(parts.store), "of", (stored,))
+    return found
 
 
 def _told(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,10 +23,7 @@ from evals.propagation.telling import Scores, auc, interval
 from evals.speed.given import answer, fill, question, reworded
 from stemma import Cache
 from stemma.embedders import HashingEmbedder, LocalEmbedder
-from stemma.entry import Edge, Lineage
 from stemma.errors import EmbedderError, MissingDependency
-from stemma.stores.memory import MemoryStore
-from stemma.stores.protocol import Put, Store
 
 __all__ = ["Trials", "audited", "run", "trials"]
 
@@ -152,14 +148,13 @@ def _members(embedder: Any) -> dict[str, Tenants]:
     The second asks in the same words, in others, or a second time: what was served by the pool is
     served by it again, what was computed is now the tenant's own.
     """
-    store = MemoryStore()
-    cache = stemma.open(store, tenant="beta", embedder=embedder)
+    cache = stemma.open(tenant="beta", embedder=embedder)
 
     def ask(text: str) -> None:
         with cache.using(tenant="acme", pool=POOL):
             served = cache.answers.get_or_compute(text, lambda: answer(len(text)))
-            if served.stored is not None and served.stored.entry is not None:
-                _copy(store, served.stored.entry)
+        if served.stored is not None and served.stored.entry is not None:
+            cache.pools.promote(served.stored.entry.id, by="an operator")
 
     def look(text: str) -> float:
         with cache.using(pool=POOL):
@@ -175,20 +170,6 @@ def _members(embedder: Any) -> dict[str, Tenants]:
         "in a pool, in other words": Tenants(ask, look, reworded),
         "in a pool, a second time": Tenants(ask, look_again),
     }
-
-
-def _copy(store: Store, original: stemma.Entry) -> None:
-    """Lay a copy into the pool that an entry is offered to."""
-    assert original.offer is not None
-    pool, place = original.offer.pool, original.offer.place
-    copy = replace(
-        original, id=place.id, partition=place.partition, group=place.group, pool=pool, offer=None
-    )
-    made = Edge(parent=original.id, value=original.value, known="observed")
-    vector = store.vectors([original.id])[original.id].astype(np.float32)
-    put = Put(entry=copy, lineage=Lineage(parents=(made,)), vector=vector, since=store.sequence())
-    (stored,) = store.put([put], original.made)
-    assert stored, stored.refused
 
 
 def _microseconds(cache: Cache, text: str) -> float:

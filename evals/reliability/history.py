@@ -11,6 +11,7 @@ from stemma.scope import Labels
 from stemma.selector import Selector
 from stemma.stores.protocol import Count, Judgement, Put, Serving, Store
 from stemma.testing.builders import NOW, entry, put, source, vector
+from stemma.testing.store_holds import quarantine
 
 __all__ = ["NAMES", "Step", "snapshot", "step"]
 
@@ -27,8 +28,8 @@ _TAGS = ("blue", "green", "red")
 def step(lucky: random.Random, store: Store) -> Step:
     """What happens next to a store that is as this one is."""
     stored = list(store.find(limit=_ALL))
-    kinds = [_puts, _recall, _removal, _judgement, _journal]
-    (kind,) = lucky.choices(kinds, weights=(66, 6, 3, 10, 15))
+    kinds = [_puts, _recall, _removal, _judgement, _journal, _hold, _release]
+    (kind,) = lucky.choices(kinds, weights=(66, 6, 3, 10, 15, 4, 2))
     if not stored and kind in (_removal, _judgement):
         kind = _puts
     return kind(lucky, stored, store.sequence())
@@ -49,6 +50,9 @@ def snapshot(store: Store) -> Mapping[str, Any]:
         "vectors": {name: one.tobytes() for name, one in store.vectors(NAMES).items()},
         "for an index": (*changes.ids, *changes.groups, *changes.removed),
         "recalls": store.recalls(limit=_ALL),
+        "quarantines": store.quarantines(limit=_ALL),
+        "crossed": sorted(store.crossed(limit=_ALL)),
+        "shared": store.shared(),
         "judgements": store.judgements(limit=_ALL),
         "servings": store.servings(limit=_ALL),
         "counts": store.counts(),
@@ -116,6 +120,17 @@ def _judgement(lucky: random.Random, stored: list[Entry], sequence: int) -> Step
         at=NOW,
     )
     return lambda store: store.judge(judgement)
+
+
+def _hold(lucky: random.Random, stored: list[Entry], sequence: int) -> Step:  # noqa: ARG001
+    names = [one.id for one in lucky.sample(stored, min(len(stored), 5))]
+    suspected = quarantine(lucky.choice(NAMES), *names)
+    return lambda store: store.hold(suspected)
+
+
+def _release(lucky: random.Random, stored: list[Entry], sequence: int) -> Step:  # noqa: ARG001
+    name = lucky.choice(NAMES)
+    return lambda store: store.release(name, now=NOW)
 
 
 def _journal(lucky: random.Random, stored: Iterable[Entry], sequence: int) -> Step:  # noqa: ARG001

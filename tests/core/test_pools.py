@@ -355,7 +355,7 @@ def test_a_copy_that_was_called_wrong_does_not_come_back(cache, do, told):
     said_no(cache, do, "ann", "bob", "cem")
     do(cache.report, look(cache, do, "eve").entry.id, "hallucinated", by="pam")
     (entry,) = said_no(cache, do, "dan")
-    assert told[-1].outcome == "quarantined"
+    assert told[-1].outcome == "too_few"  # the others' equal answers are called wrong with it
     assert do(cache.pools.promote, entry.id, by="pam").refused == "quarantined"
     assert not look(cache, do, "eve").hit
     for tenant in ("gus", "hal", "ian", "joe", "kim", "lea"):

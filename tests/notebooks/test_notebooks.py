@@ -10,7 +10,7 @@ from notebooks.executing import NOTEBOOKS, executed
 from stemma.embedders import LocalEmbedder
 from stemma.errors import EmbedderError, MissingDependency
 
-NAMES = ["agents", "rag_langchain", "rag_llamaindex", "thresholds"]
+NAMES = ["agents", "hallucinations", "rag_langchain", "rag_llamaindex", "thresholds"]
 OF_A_MACHINE = re.compile(
     r"/(?:home|root|tmp|work|Users|usr|private|var)/|[A-Z]:\\\\|site-packages"
 )

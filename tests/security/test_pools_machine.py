@@ -16,10 +16,11 @@ from stemma import Hit, PoolPolicy, Source, UsageError, frames
 
 TENANTS = ("ann", "bob", "cem", "dan", "pool:open")
 WRITERS = (None, "w", "ann")
+MEMBERS = {"ann", "bob", "cem"}
 POOLS = {
     "open": PoolPolicy(),
     "pair": PoolPolicy(witnesses=2),
-    "closed": PoolPolicy(witnesses=2, members={"ann", "bob", "cem"}),
+    "closed": PoolPolicy(witnesses=2, members=MEMBERS),
     "ann": PoolPolicy(witnesses=None),
 }
 QUESTIONS = ("May it be returned?", "May it be exchanged?")
@@ -55,7 +56,7 @@ class Pooled(RuleBasedStateMachine):
         self.heard = []
         self.cache.listen(self.heard.append)
         self.own: dict[tuple[str, str], Own] = {}
-        self.copies: dict[tuple[str, str], tuple[str, Own]] = {}
+        self.copies: dict[tuple[str, str], tuple[str, str]] = {}
         self.touched: set[tuple[str, str]] = set()
         self.approved: str | None = None
 
@@ -75,7 +76,7 @@ class Pooled(RuleBasedStateMachine):
             if asked == question
             and (own.pool, own.value, own.wrong) == (pool, value, False)
             and own.shareable
-            and POOLS[pool].admits(tenant)
+            and (pool != "closed" or tenant in MEMBERS)
         ]
         for size in range(len(found), 0, -1):
             for some in itertools.combinations(found, size):
@@ -102,7 +103,7 @@ class Pooled(RuleBasedStateMachine):
                 question,
             ) in self.touched
         maker = next(tenant for (tenant, _), one in self.own.items() if one is own)
-        self.copies[own.pool, question] = (maker, own)
+        self.copies[own.pool, question] = (maker, own.value)
 
     def judge(self, outcome, tenant, question, pool):
         if not isinstance(outcome, Hit):
@@ -112,19 +113,10 @@ class Pooled(RuleBasedStateMachine):
             assert entry.tenant == tenant
             return
         assert entry.pool == pool
-        assert POOLS[pool].admits(tenant)
-        maker, own = self.copies[pool, question]
-        assert (entry.tenant, outcome.value) == (maker, own.value)
-        assert self.own[maker, question] is own
-        assert not own.wrong
-
-    def drop(self, tenant, question):
-        """A tenant's own answer goes, or is replaced: its copies go with it."""
-        own = self.own.pop((tenant, question), None)
-        for place, (_, original) in list(self.copies.items()):
-            if original is own:
-                del self.copies[place]
-                self.touched.add(place)
+        assert pool != "closed" or tenant in MEMBERS
+        assert self.copies[pool, question] == (entry.tenant, outcome.value)
+        own = self.own[entry.tenant, question]
+        assert (own.value, own.wrong) == (outcome.value, False)
 
     # ------------------------------------------------------------------ the rules
 
@@ -134,8 +126,9 @@ class Pooled(RuleBasedStateMachine):
             read = Source(document=f"terms of {owner}", chunk="c", content="c", owner=owner)
             frames.current().read_sources([(read, "the terms")], frames.marks())
             former = self.own.get((tenant, question))
-            if former is None or former.value != answer:
-                self.drop(tenant, question)
+            if former is not None and former.value != answer:
+                # Its copies are served no more, until it should come out as before.
+                self.touched |= {(pool, question) for pool in POOLS}
             wrong = former is not None and former.value == answer and former.wrong
             if former is not None and former.value == answer:
                 former.principal, former.pool = principal, offered
@@ -148,7 +141,7 @@ class Pooled(RuleBasedStateMachine):
             return answer
 
         principal = tenant if writer is None else writer
-        offered = pool if POOLS[pool].admits(tenant) else ""
+        offered = pool if (pool != "closed" or tenant in MEMBERS) else ""
         said = {} if writer is None else {"writer": writer}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -169,6 +162,7 @@ class Pooled(RuleBasedStateMachine):
         question, answer, pool = asked
         for tenant, writer, public in callers:
             self.compute((tenant, question, answer, pool, writer), public, refresh)
+            self.those_who_agree_are_heard(question, pool)
 
     def compute(self, asked, public, refresh):
         tenant, question, _, pool, _ = asked
@@ -186,7 +180,6 @@ class Pooled(RuleBasedStateMachine):
             with self.cache.using(tenant=tenant, pool=pool):
                 self.judge(self.cache.answers.lookup(question), tenant, question, pool)
 
-    @rule(question=questions, pool=pools)
     def those_who_agree_are_heard(self, question, pool):
         """Where nothing was ever taken back, and nobody differs, enough witnesses make a copy."""
         least, place = POOLS[pool].witnesses, (pool, question)
@@ -222,8 +215,11 @@ class Pooled(RuleBasedStateMachine):
         self.cache.recall(tenant=tenant)
         for maker, question in list(self.own):
             if maker == tenant:
-                self.touched.add((self.own[maker, question].pool, question))
-                self.drop(maker, question)
+                self.touched |= {(pool, question) for pool in POOLS}
+                del self.own[maker, question]
+        for place, (maker, _) in list(self.copies.items()):
+            if maker == tenant:
+                del self.copies[place]
 
     @rule(tenant=tenants, question=questions)
     def report_an_answer(self, tenant, question):

@@ -20,6 +20,7 @@ BORROWED = {
         "stemma/propagation/exporting.py",
         "stemma/propagation/layout.py",
         "stemma/propagation/picture.py",
+        "stemma/propagation/shown.py",
         "stemma/propagation/table.py",
     },
     "onnxruntime": {"stemma/embedders/local.py"},

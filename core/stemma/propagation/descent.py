@@ -8,6 +8,7 @@ from itertools import chain
 
 from stemma.entry import Entry
 from stemma.errors import UsageError
+from stemma.namesakes import Namesakes
 from stemma.policies.shares import share
 from stemma.propagation.attenuation import CERTAIN, Passing
 from stemma.propagation.edges import Edges
@@ -62,7 +63,8 @@ def named(
 ) -> dict[str, float]:
     """How likely each seed is wrong. What was built on the source, or is the tenant's, certainly.
 
-    A tenant's are also the pools' entries that it made.
+    A tenant's are also the pools' entries that it made. What a pool holds is as wrong where it was
+    copied from, and where others agreed (`stemma.namesakes`).
 
     Raises:
         UsageError: Nothing is named, or an entry of which nothing was ever known.
@@ -77,6 +79,9 @@ def named(
     for one in found:
         if one not in there and store.lineage(one) is None:
             raise UsageError(f"there is no entry {one!r}")
+    for entry in there.values():
+        for other in Namesakes(store).of(entry):
+            found[other.id] = max(found.get(other.id, 0.0), found[entry.id])
     for selector in _selectors(source, tenant):
         rehearsal = store.recall(selector, now=0.0, dry_run=True, cascade=False)
         found |= {one.entry: 1.0 for one in rehearsal.entries if one.node not in PURE}

@@ -17,6 +17,7 @@ from stemma.propagation.attributes import Fading, edge_of, join
 from stemma.propagation.audits import JUDGED, audits
 from stemma.propagation.descent import Descent, Seeds, descent, named, stored
 from stemma.propagation.outbreak import Outbreak, outbreak_of
+from stemma.propagation.shown import Shown
 from stemma.scope import PURE
 from stemma.stats import summed
 from stemma.stores.protocol import Store
@@ -35,8 +36,10 @@ MOST = 2_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Propagation:
+class Propagation(Shown):
     """The tenants' graph. Edges point the way that answers went.
+
+    Prints as a table, shows as a picture in Jupyter.
 
     Args:
         graph: A `networkx.DiGraph`. Tenants are their names; all other nodes are tuples:

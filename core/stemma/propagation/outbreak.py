@@ -18,6 +18,7 @@ from stemma.propagation.exposure import (
     reproduction,
 )
 from stemma.propagation.quarantine import THRESHOLD, Suspects, quarantine
+from stemma.propagation.shown import Shown
 from stemma.propagation.spread import Spread, spread
 from stemma.propagation.timeline import Moment, timeline
 from stemma.stores.protocol import Store
@@ -30,8 +31,8 @@ __all__ = ["Outbreak", "outbreak_of"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Outbreak:
-    """What came of some wrong entries.
+class Outbreak(Shown):
+    """What came of some wrong entries. Prints as a table, shows as a picture in Jupyter.
 
     A tenant is exposed by its own entries and by what it was served. A serving is as wrong as the
     entry; each weighs as one answer. So an exposure's `share` is of all answers of the tenant.
@@ -93,7 +94,9 @@ class Outbreak:
         built += [(flow.entry, _serving(flow)) for flow in self.servings]
         served = {_serving(flow): flow.consumer for flow in self.servings}
         owners = {**_owners(below), **self.homes, **served}
-        return smallest_cut(promotions, built, owners, seeds=below.seeds)
+        # A copy that is as wrong as its original began nowhere but there.
+        copies = {child for parent, child in below.copies if parent in below.seeds}
+        return smallest_cut(promotions, built, owners, seeds=below.seeds.keys() - copies)
 
     def timeline(self) -> list[Moment]:
         """What happened to the entries that were reached, in the order of time."""

@@ -8,6 +8,7 @@ from array import array
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -118,7 +119,7 @@ def _added_up(rows: sqlite3.Cursor, now: float, half_life: float | None) -> tupl
     """The flows of rows (names as one text, weight, time)."""
     known: dict[str, int] = {}
     numbers, weights, times = array("q"), array("d"), array("d")
-    while some := rows.fetchmany(_AT_ONCE):
+    while some := list(islice(rows, _AT_ONCE)):
         names, heavy, then = zip(*some, strict=True)
         numbers.extend(known.setdefault(name, len(known)) for name in names)
         weights.extend(heavy)

@@ -223,5 +223,5 @@ def _changed(change: Callable[[str], str], part: Any) -> Any:
     if isinstance(part, Mapping):
         return _each(change, part)
     if isinstance(part, list | tuple):
-        return [_changed(change, one) for one in part]
+        return tuple(_changed(change, one) for one in part)
     return part
