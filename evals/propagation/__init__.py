@@ -16,8 +16,10 @@ __all__ = ["PARTS", "measured", "run"]
 
 PARTS = {
     "attacks": "what tenants can do to what others are served: by reports",
+    "attacks_on_pools": "one tenant tries to plant an answer in a pool, in a thousand attempts",
     "containing": "how long a quarantine takes to stop what is being served",
     "grounding": "right and hallucinated answers told apart by their sources, against baselines",
+    "pools": "what a pool lets through, by how many must agree, with and without grounding",
     "recall": "worlds in a real store: what recall and quarantine find, and hold, of the truth",
     "speed": "quarantine of 1,000 dependants, and the tenants' graph of a million servings",
     "spread": "the spread over random worlds against the truth, and over many edges against time",
