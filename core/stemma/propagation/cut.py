@@ -85,12 +85,5 @@ def smallest_cut(
         uses, (near, _) = nx.minimum_cut(graph, source, sink)
     except nx.NetworkXUnbounded:
         return Cut(promotions=(), uses=0.0, stops=False)
-    leading = nx.ancestors(
-        graph, sink
-    )  # what leads nowhere can have no uses, and is not in the way
-    cut = tuple(
-        one
-        for one in offered
-        if one.parent in near and one.child not in near and one.child in leading
-    )
+    cut = tuple(one for one in offered if one.parent in near and one.child not in near)
     return Cut(promotions=cut, uses=float(uses), stops=True)

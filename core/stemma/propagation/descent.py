@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -90,14 +90,13 @@ def named(
 
 def descent(store: Store, seeds: Mapping[str, float], passing: Passing) -> Descent:
     """Read what was built on the seeds. A copy in a pool is certainly as wrong as its original."""
-    pairs = store.descent(list(seeds))
-    entries = stored(store, chain(seeds, chain.from_iterable(pairs)))
+    every = store.descent(list(seeds))
+    entries = stored(store, chain(seeds, chain.from_iterable(every)))
     pure = {one for one, entry in entries.items() if entry.node in PURE}
+    pairs = every if not pure else _around(pure, every, seeds)
     edges: list[tuple[str, str, float]] = []
     copies: list[tuple[str, str]] = []
     for parent, child in pairs:
-        if parent in pure or child in pure:
-            continue
         above, below = entries.get(parent), entries.get(child)
         if _copied(above, below):
             copies.append((parent, child))
@@ -106,13 +105,34 @@ def descent(store: Store, seeds: Mapping[str, float], passing: Passing) -> Desce
             # Of what has gone, nobody says whose it was: most edges are within a tenant.
             tenants = [one.tenant for one in (above, below) if one is not None] or [""]
             edges.append((parent, child, passing.between(tenants[0], tenants[-1]).mean))
+    reached = dict.fromkeys(chain(seeds, chain.from_iterable(pairs)))
     return Descent(
         seeds=seeds,
-        entries={one: entry for one, entry in entries.items() if one not in pure},
+        entries={one: entries[one] for one in reached if one in entries and one not in pure},
         pairs=tuple((parent, child) for parent, child, _ in edges),
         edges=Edges.between(edges, also=seeds),
         copies=frozenset(copies),
     )
+
+
+def _around(
+    pure: set[str], pairs: Sequence[tuple[str, str]], seeds: Iterable[str]
+) -> list[tuple[str, str]]:
+    """The edges below the seeds that lead neither to nor through pure values."""
+    children: dict[str, list[str]] = {}
+    for parent, child in pairs:
+        if parent not in pure and child not in pure:
+            children.setdefault(parent, []).append(child)
+    waiting = list(dict.fromkeys(seeds))
+    reached, kept = set(waiting), list[tuple[str, str]]()
+    while waiting:
+        parent = waiting.pop()
+        for child in children.get(parent, ()):
+            kept.append((parent, child))
+            if child not in reached:
+                reached.add(child)
+                waiting.append(child)
+    return kept
 
 
 def _copied(parent: Entry | None, child: Entry | None) -> bool:
