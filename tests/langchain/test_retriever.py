@@ -272,6 +272,10 @@ def test_documents_may_be_public(cache):
         CachedRetriever(cache, Shelf(), owner="public").invoke("codex")
         owners = {read.source.owner for read in frame.visible() if read.source is not None}
     assert owners == {"public"}
+    with cache.trace() as frame:
+        CachedRetriever(cache, Shelf(), owner="pool:support").invoke("codices")
+        owners = {read.source.owner for read in frame.visible() if read.source is not None}
+    assert owners == {"pool:support"}
     with pytest.raises(ValidationError):
         CachedRetriever(cache, Shelf(), owner="nobody")
 

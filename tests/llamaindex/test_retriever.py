@@ -533,3 +533,16 @@ def test_wrong_arguments_are_refused(cache, named):
         CachedRetriever("answers.db", Other([]))
     with pytest.raises(stemma.UsageError, match="inner"):
         CachedRetriever(cache, "index")
+
+
+@pytest.mark.parametrize("owner", ["public", "pool:support", None])
+async def test_only_what_was_built_on_shared_nodes_may_be_shared(world, owner):
+    cache = world.cache
+    for _ in range(2):  # computed, and served
+        with cache.using(pool="support"), cache.trace(), cache.refresh():
+            world.retriever(face={"owner": owner}).retrieve("41 what")
+            built = cache.answers.get_or_compute("41 what", lambda: "forty").stored.entry
+        lineage = cache.engine.parts.store.lineage(built.id)
+        assert {edge.source.owner for edge in lineage.sources} == {owner or "tenant:t"}
+    refused = cache.pools.promote(built.id, by="pam").refused
+    assert refused == (None if owner else "private_source")

@@ -10,7 +10,7 @@ from stemma.entry import Source
 from stemma.propagation.graph import HALF_LIFE
 from stemma.stores.protocol import Count, Judgement, Serving
 from stemma.testing.builders import HOSTILE, NOW, entry, put_one, source
-from stemma.tools.resources import kind_of, sources_of
+from stemma.tools.resources import kind_of, source_of, sources_of
 
 
 @pytest.fixture
@@ -128,6 +128,7 @@ def test_other_documents_are_no_tools(document):
 
 
 def test_a_resource_is_known_by_its_first_segment():
+    assert kind_of(source_of("search").document) == "search"
     found = {kind_of(one.document) for one in sources_of([("booking", "7"), ("a\x00",)], "t")}
     assert found == {"booking", "a\x00", ""}
 

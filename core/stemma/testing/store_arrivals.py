@@ -77,6 +77,12 @@ class ArrivalPromises:
         assert store.put([nothing], NOW)[0].refused == "overtaken"
         assert not store.get(["n"]).entries
 
+    def test_an_entry_that_must_replace_none_does_not(self, store: Store) -> None:
+        """Only the first of them comes in."""
+        for refused in (None, "overtaken"):
+            alone = replace(put(_retrieval(), since=store.sequence()), replaces=0)
+            assert store.put([alone], NOW)[0].refused == refused
+
     def test_a_replacement_with_the_same_value_leaves_its_children_valid(
         self, store: Store
     ) -> None:

@@ -37,8 +37,8 @@ DEEPEST = 6
 LONGEST = 40
 """Segments a template may have, and characters of one that stand in a source's id as they are."""
 
-_RESOURCE = canonical(["resource"])[:-1]
-"""Begins the ids of the sources that stand for resources."""
+_RESOURCE, _TOOL = canonical(["resource"])[:-1], canonical(["tool"])[:-1]
+"""Begin the ids of the sources that stand for resources, and for tools that name none."""
 
 _LITERAL = re.compile(r"[\w.-]+", re.ASCII)
 _ARGUMENT = re.compile(r"\{(\w+)((?:\.\w+|\[\w+\])*)\}")
@@ -185,7 +185,7 @@ def sources_of(paths: Iterable[Path], tenant: str, owner: str = "") -> tuple[Sou
 
 def source_of(tool: str, owner: str = "") -> Source:
     """What a value has in its lineage that came of a tool which names no resources."""
-    name = f"tool:{tool}"
+    name = canonical(["tool", _short(tool)])
     return Source(document=name, chunk=name, content="", owner=owner)
 
 
@@ -201,12 +201,15 @@ def concerned(paths: Iterable[Path], tenant: str, owner: str = "") -> tuple[str,
 def kind_of(document: str) -> str | None:
     """The first segment of the resource that a source's document names, such as `booking`.
 
-    Empty where it names all resources at once; `None` where it is no resource.
+    Of what names no resource, the tool's name. Empty where it names all resources at once; `None`
+    where it is neither.
     """
-    if not document.startswith(_RESOURCE):
+    if not document.startswith((_RESOURCE, _TOOL)):
         return None
     try:
         match json.loads(document):
+            case ["tool", str(name)] | ["tool", [str(name)]]:
+                return name
             case [_, _, _, []]:
                 return ""
             case [_, _, _, [str(first), *_]] | [_, _, _, [[str(first)], *_]]:
