@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from stemma import forking
 from stemma.apart import Apart
 from stemma.beside import Beside, Stopped
-from stemma.codec import JsonCodec
+from stemma.codec import Codec, JsonCodec
+from stemma.effects import run
 from stemma.errors import JudgeError
 from stemma.policies.shares import share
 from stemma.stores.protocol import Judgement
@@ -37,6 +38,7 @@ class _Stored(NamedTuple):
     """An answer that was stored, with the texts that it was made from."""
 
     entry: Entry
+    codec: Codec
     scope: Scope
     text: str
     question: str
@@ -96,7 +98,9 @@ class Checking:
         if not sources or not text.strip() or _calls(query, value):
             return
         focus = query.request.focus
-        asked = _Stored(entry, query.scope, text, "" if focus is None else focus, sources)
+        asked = _Stored(
+            entry, query.codec, query.scope, text, "" if focus is None else focus, sources
+        )
         job = partial(self._check, self._grounder, asked)
         if not self._beside.ask(f"{entry.id} {entry.sequence}", job):
             self.dropped += 1
@@ -127,6 +131,7 @@ class Checking:
         if judged is not None:
             detail = f"{score:.2f} by {by}"
             self._parts.tell("verdict", asked.scope, "grounded", judged, detail=detail)
+            run(self._parts.promoting.checked(judged, asked.codec))
 
 
 def _calls(query: Query, value: Any) -> bool:

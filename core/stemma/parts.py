@@ -31,6 +31,7 @@ from stemma.policies.novelty import Novelty
 from stemma.policies.pools import PoolPolicy
 from stemma.policies.same_answer import SameAnswer
 from stemma.policies.threshold import Policy
+from stemma.promoting import Promoting
 from stemma.query import Query
 from stemma.scope import Scope
 from stemma.stores.protocol import Store
@@ -97,6 +98,7 @@ class Parts:
         self.budget = budget
         self.pools = pools
         self.comparing = Comparing(self)
+        self.promoting = Promoting(self)
         self.listeners = Listeners()
         self.journal = Journal(store, lambda error: self.fault("journal", error))
         self.policies = Policies(

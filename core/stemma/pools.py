@@ -13,7 +13,7 @@ from stemma.journal import CROSSING
 from stemma.outcome import Recall
 from stemma.parts import Parts
 from stemma.policies.pools import Decision, PoolPolicy, independent
-from stemma.promoting import Promoting, Promotion, named_by
+from stemma.promoting import Promotion, named_by
 from stemma.scope import PURE
 from stemma.stores.protocol import Judgement, Store
 from stemma.taking_back import take_back
@@ -55,7 +55,6 @@ class Pools:
     def __init__(self, parts: Parts, speaker: Callable[[], str]) -> None:
         self._parts = parts
         self._speaker = speaker
-        self._promoting = Promoting(parts)
 
     def policy(self, pool: str) -> PoolPolicy:
         """What a pool asks for."""
@@ -126,12 +125,12 @@ class Pools:
         named_by(by)
         tenant = self._speaker()
         if not tenant:
-            return (yield from self._promoting.approve(id, by))
+            return (yield from self._parts.promoting.approve(id, by))
         entry = (yield Ask(self._parts.store, "get", ((id,),))).entries.get(id)
         if entry is None:
             raise UsageError(f"there is no entry {id!r}")
         refused = Decision(refused="not_an_operator", detail=f"tenant {tenant!r}")
-        return self._promoting.told(entry, refused, by)
+        return self._parts.promoting.told(entry, refused, by)
 
     def _revoke(self, copy: str | Promotion, by: str) -> Steps[Recall]:
         named_by(by)

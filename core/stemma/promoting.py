@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -15,11 +15,13 @@ from stemma.errors import CodecError, UsageError
 from stemma.journal import CROSSING
 from stemma.lineage.validity import judge
 from stemma.outcome import Stored
-from stemma.parts import Parts
 from stemma.policies.life import over
 from stemma.policies.pools import Candidate, Decision, Resting, agreed, approved
 from stemma.scope import Labels
 from stemma.stores.protocol import Ancestry, Fetched, Judgement, Put
+
+if TYPE_CHECKING:
+    from stemma.parts import Parts
 
 __all__ = ["Promoting", "Promotion", "named_by"]
 
@@ -110,6 +112,12 @@ class Promoting:
         except Exception as error:
             self._parts.fault("promotion", error)
 
+    def checked(self, entry: Entry, codec: Codec) -> Steps[None]:
+        """`consider` an answer anew, now that a check has looked, where the pool asks for that."""
+        asks = entry.offer is not None and self._parts.pool(entry.offer.pool).grounding is not None
+        if asks:
+            yield from self.consider(entry, codec)
+
     def _consider(self, entry: Entry, offer: Offer, codec: Codec) -> Steps[None]:
         policy = self._parts.pool(offer.pool)
         offered: Sequence[Entry] = yield Ask(self._parts.store, "offered", (offer.place.id,))
@@ -126,6 +134,8 @@ class Promoting:
         compared = yield from self._compared(found.entry, others, codec)
         fresh = yield from self._candidate(found.entry)
         decision = agreed(policy, fresh, compared, place)
+        if decision.refused == "ungrounded" and fresh.grounded is None:
+            return  # a check that looks later has it considered again
         decided = found
         if decision.entry is not None and decision.entry.id != entry.id:
             decided = found._replace(entry=decision.entry)

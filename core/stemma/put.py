@@ -15,7 +15,6 @@ from stemma.parts import Parts, kind_of
 from stemma.policies.life import Aging
 from stemma.policies.remembering import asked_by
 from stemma.policies.shares import share
-from stemma.promoting import Promoting
 from stemma.query import Query
 from stemma.ranking import Ranking
 from stemma.scope import PURE
@@ -59,7 +58,6 @@ class Putting:
         self._embed = embed
         self._walking = walking
         self._judging = Judging(parts)
-        self._promoting = Promoting(parts)
         self._traffic = Traffic(parts)
 
     def put(
@@ -94,7 +92,7 @@ class Putting:
         with asked_by(ticket.query.scope.tenant):
             yield from self._judging.judge(ticket, value, encoded, stored.entry)
             if stored.entry is not None:
-                yield from self._promoting.consider(stored.entry, ticket.query.codec)
+                yield from self._parts.promoting.consider(stored.entry, ticket.query.codec)
         return stored
 
     def put_many(
@@ -110,7 +108,7 @@ class Putting:
         done = (yield from self._put_all(ready)) if ready else []
         for one, result in zip(ready, done, strict=True):
             if result.entry is not None:
-                yield from self._promoting.consider(result.entry, one.ticket.query.codec)
+                yield from self._parts.promoting.consider(result.entry, one.ticket.query.codec)
         stored = iter(done)
         return [
             next(stored) if isinstance(e, Encoded) else self.done(ticket, e)

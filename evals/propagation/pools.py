@@ -23,7 +23,6 @@ from stemma import PoolPolicy, Source, content_digest, frames
 from stemma.effects import run as do
 from stemma.grounding import GroundingCheck
 from stemma.nodes.node import JSON
-from stemma.promoting import Promoting
 from stemma.stores.protocol import Judgement
 
 __all__ = ["ALONE", "TENANTS", "TOGETHER", "given", "run", "shared"]
@@ -155,9 +154,9 @@ def _ask(
         done = cache.answers.get_or_compute(item.question, compute)
     if done.outcome.hit:
         return _kind(item, done.value)
-    if done.stored is not None and done.stored.entry is not None:
-        if cache.pools.policy(POOL).grounding is not None:
-            _checked(cache, done.stored.entry, _score(check, item, answer))
+    stored = None if done.stored is None else done.stored.entry
+    if stored is not None and cache.pools.policy(POOL).grounding is not None:
+        _checked(cache, stored, _score(check, item, answer))
     return None
 
 
@@ -173,7 +172,7 @@ def _checked(cache: stemma.Cache, entry: stemma.Entry, score: float) -> None:
         at=parts.clock.now(),
     )
     parts.store.judge(judgement)
-    do(Promoting(parts).consider(entry, JSON))
+    do(parts.promoting.checked(entry, JSON))
 
 
 def _row(found: Mapping[str, Any]) -> dict[str, str]:

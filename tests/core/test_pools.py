@@ -7,6 +7,7 @@ import pytest
 
 import stemma
 from stemma import PoolPolicy, Source, StoreError, UsageError, content_digest, frames
+from stemma.grounding import Grounded
 from stemma.policies.pools import REFUSALS
 from stemma.stores.protocol import Judgement
 from stemma.testing.fakes import Scripted
@@ -418,6 +419,32 @@ def test_a_pool_may_ask_for_grounding(url, clock, do):
         assert do(cache.pools.promote, entries[0].id, by="pam").detail == "a score of 0.60"
         said_no(cache, do, "dan")
         assert look(cache, do, "eve").entry.tenant == "bob"
+
+
+class Checks:
+    """A grounder that holds all to be well supported, or not."""
+
+    name, revision = "checks", "1"
+
+    def __init__(self, score):
+        self.score, self.calls = score, 0
+
+    def ground(self, answer, sources, question=""):
+        self.calls += 1
+        return Grounded(score=self.score, by=self.name)
+
+    async def aground(self, answer, sources, question=""):
+        return self.ground(answer, sources, question)
+
+
+@pytest.mark.parametrize(("score", "shared"), [(0.9, True), (0.6, False)])
+def test_a_check_off_the_path_is_waited_for_and_then_decides(url, clock, do, score, shared):
+    check = Checks(score)
+    pools = {POOL: PoolPolicy(grounding=0.7)}
+    with stemma.open(url, embedder=None, clock=clock, grounding=check, pools=pools) as cache:
+        said_no(cache, do, "ann", "bob", "cem", owners=("public",))
+        assert cache.engine.parts.checking.wait(30)
+        assert (look(cache, do, "eve").hit, check.calls) == (shared, 3)
 
 
 def test_offers_and_entries_are_listed(cache, do):
