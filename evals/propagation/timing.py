@@ -28,7 +28,7 @@ from stemma.errors import EmbedderError, MissingDependency
 __all__ = ["Trials", "audited", "run", "trials"]
 
 AUDITS = 60
-PROBES = 50
+PROBES = 30
 """Of each kind in an audit: the question was asked by the other tenant, or it was not."""
 
 OWN = 40
@@ -71,11 +71,12 @@ def run(*, size: float, seed: int, folder: Path) -> Measured:
             with stemma.open(url, tenant="beta", embedder=by) as cache:
                 found = _audits(_strangers(cache), audits, probes, rng)
             apart[f"{how}, {name}"] = audited(found, rng)
+    few = -(-audits // 3)  # what leaks shows at once
     pool = {
-        name: _joined(_audits(tenants, audits, probes, rng))
+        name: _joined(_audits(tenants, few, probes, rng))
         for name, tenants in _members(embedder).items()
     }
-    hiding = waits(pool["in a pool"].asked, pool["in a pool"].unasked, audits=audits, rng=rng)
+    hiding = waits(pool["in a pool"].asked, pool["in a pool"].unasked, audits=few, rng=rng)
     return Measured(
         figures=[
             *(_uniform(name, found) for name, found in apart.items()),
