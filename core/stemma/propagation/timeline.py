@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from stemma.propagation.audits import JUDGED
 from stemma.propagation.descent import Descent
-from stemma.stores.protocol import Store
+from stemma.stores.protocol import Judgement, Store
 from stemma.stores.sharing import Flow
 
 __all__ = ["Happening", "Moment", "timeline"]
@@ -46,20 +46,25 @@ def timeline(store: Store, below: Descent, servings: Sequence[Flow]) -> list[Mom
         below: The entries.
         servings: To whom they were served.
     """
-    moments = [*_made(below), *_served(servings), *_told(store, set(below.ids))]
+    affected = set(below.ids)
+    said = [one for one in store.judgements(limit=JUDGED) if one.entry in affected]
+    moments = [*_made(below, said), *_served(servings), *_told(store, said, affected)]
     return sorted(moments, key=lambda one: one.at)
 
 
-def _made(below: Descent) -> Iterator[Moment]:
-    copies = {copy for _, copy in below.copies}
+def _made(below: Descent, said: Sequence[Judgement]) -> Iterator[Moment]:
+    promoted = {one.entry: one for one in reversed(said) if one.verdict == "promoted"}
     for one, entry in below.entries.items():
-        what: Happening = "built"
-        if one in copies:
-            what = "promoted"
-        elif one in below.seeds:
-            what = "made"
-        place = f" into pool {entry.pool}" if what == "promoted" else ""
-        yield Moment(entry.made, what, entry.tenant, f"{entry.node} {one}{place}")
+        words = f"{entry.node} {one}"
+        if entry.pool is None:
+            what: Happening = "made" if one in below.seeds else "built"
+            yield Moment(entry.made, what, entry.tenant, words)
+        elif one in promoted:  # the copy itself was made when its original was
+            by = promoted[one].by
+            words = f"{words} into pool {entry.pool} by {by}"
+            yield Moment(promoted[one].at, "promoted", entry.tenant, words)
+        else:
+            yield Moment(entry.made, "promoted", entry.tenant, f"{words} into pool {entry.pool}")
 
 
 def _served(servings: Iterable[Flow]) -> Iterator[Moment]:
@@ -69,16 +74,16 @@ def _served(servings: Iterable[Flow]) -> Iterator[Moment]:
         yield Moment(flow.first, "served", flow.consumer, f"{flow.entry}{place}, {times}")
 
 
-def _told(store: Store, affected: set[str]) -> Iterator[Moment]:
-    for said in store.judgements(limit=JUDGED):
-        if said.entry in affected and said.verdict in _REPORTS:
-            words = f"{said.entry} {said.verdict} by {said.by}"
-            yield Moment(said.at, "reported", said.tenant, words)
+def _told(store: Store, said: Sequence[Judgement], affected: set[str]) -> Iterator[Moment]:
+    for one in said:
+        if one.verdict in _REPORTS:
+            words = f"{one.entry} {one.verdict} by {one.by}"
+            yield Moment(one.at, "reported", one.tenant, words)
     for recall in store.recalls():
-        if not affected.isdisjoint(one.entry for one in recall.entries):
+        if not affected.isdisjoint(gone.entry for gone in recall.entries):
             yield Moment(recall.at, "recalled", "", str(recall))
     for receipt in store.quarantines():
-        if affected.isdisjoint(one.entry for one in receipt.entries):
+        if affected.isdisjoint(held.entry for held in receipt.entries):
             continue
         yield Moment(receipt.at, "quarantined", "", f"{receipt} by {receipt.by}")
         if receipt.lifted is not None:
