@@ -10,6 +10,7 @@ from typing import Any
 
 from stemma.entry import Entry
 from stemma.journal import CROSSING
+from stemma.legible import counted
 from stemma.parts import Parts
 from stemma.pools import every
 from stemma.scope import PURE
@@ -94,16 +95,18 @@ class Isolation:
         return {**dataclasses.asdict(self), **rows}
 
     def __str__(self) -> str:
+        entries = _entries(self.entries)
         lines = [
-            f"{self.entries} entries in {self.partitions} partitions, of one owner each"
+            f"{entries} in {counted(self.partitions, 'partition', 'partitions')}, of one owner each"
             if not self.leaks
-            else f"{len(self.leaks)} leaks among {self.entries} entries:",
+            else f"{counted(len(self.leaks), 'leak', 'leaks')} among {entries}:",
             *(f"  {one}" for one in self.leaks),
             f"{self.crossed} of {self.servings} servings crossed between tenants, through pools",
         ]
         lines += [
-            f"pool {pool.pool!r}: {pool.entries} entries of {len(pool.producers)} tenants, "
-            f"{pool.servings} servings to {len(pool.consumers)}, {pool.crossed} crossed"
+            f"pool {pool.pool!r}: {_entries(pool.entries)} of {_tenants(pool.producers)}, "
+            f"{counted(pool.servings, 'serving', 'servings')} to {_tenants(pool.consumers)}, "
+            f"{pool.crossed} crossed"
             for pool in self.pools
         ]
         lines += [
@@ -112,10 +115,18 @@ class Isolation:
         ]
         lines += [
             f"shared: {one.document!r} of {one.owner or 'nobody'!r}, "
-            f"by {one.entries} entries of {one.tenant!r}"
+            f"by {_entries(one.entries)} of {one.tenant!r}"
             for one in self.sources
         ]
         return "\n".join(lines)
+
+
+def _entries(many: int) -> str:
+    return counted(many, "entry", "entries")
+
+
+def _tenants(names: Sequence[str]) -> str:
+    return counted(len(names), "tenant", "tenants")
 
 
 def isolation(parts: Parts) -> Isolation:

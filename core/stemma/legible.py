@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from unicodedata import combining, east_asian_width
 
-__all__ = ["called", "cells", "legible", "short"]
+__all__ = ["called", "cells", "counted", "legible", "short"]
 
 _UNSEEN = frozenset("\\\u115f\u1160\u2800\u3164\uffa0")
 """What prints, and is written otherwise: the escape itself, and letters that are blank."""
@@ -61,6 +61,11 @@ def short(text: str, most: int) -> str:
             break
         end = letter + end
     return f"{begin}…{end}"
+
+
+def counted(many: int, one: str, more: str) -> str:
+    """A number with its noun: `1 entry`, `2 entries`."""
+    return f"{many} {one if many == 1 else more}"
 
 
 def cells(text: str) -> int:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from stemma.entry import Entry, Vector
+from stemma.legible import counted
 from stemma.policies.learning import Trial
 from stemma.request import Key
 from stemma.scope import Node
@@ -237,8 +238,12 @@ class Recall:
         named = ", ".join(f"{name}={value}" for name, value in self.selector.items())
         verb = "would take back" if self.dry_run else "took back"
         nodes = ", ".join(f"{count} {node}" for node, count in sorted(self.by_node.items()))
-        entries = "1 entry" if len(self) == 1 else f"{len(self)} entries"
+        entries = counted(len(self), "entry", "entries")
         return f"recall({named}) {verb} {entries}" + (f": {nodes}" if nodes else "")
+
+
+OWNERS = 10
+"""More owners than these a quarantine does not name when it is printed."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -322,9 +327,11 @@ class Quarantine:
 
     def __str__(self) -> str:
         verb = "would hold" if self.dry_run else "held" if self.lifted is None else "released"
-        entries = "1 entry" if len(self) == 1 else f"{len(self)} entries"
-        owners = [f"{count} of {name}" for name, count in sorted(self.by_tenant.items())]
-        owners += [f"{count} in pool {name}" for name, count in sorted(self.by_pool.items())]
+        entries = counted(len(self), "entry", "entries")
+        owners = [f"{count} in pool {name}" for name, count in sorted(self.by_pool.items())]
+        owners += [f"{count} of {name}" for name, count in sorted(self.by_tenant.items())]
+        if len(owners) > OWNERS:
+            owners[OWNERS:] = [f"and of {counted(len(owners) - OWNERS, 'other', 'others')}"]
         named = f"quarantine {self.id}".rstrip()
         gone = f" ({len(self.gone)} of them gone since)" if self.gone else ""
         return f"{named} {verb} {entries}{gone}" + (f": {', '.join(owners)}" if owners else "")

@@ -13,7 +13,8 @@ from stemma.journal import CROSSING
 from stemma.outcome import Recall
 from stemma.parts import Parts
 from stemma.policies.pools import Decision, PoolPolicy, independent
-from stemma.promoting import Promotion, named_by
+from stemma.promoting import Promotion
+from stemma.saying import named_by
 from stemma.scope import PURE
 from stemma.stores.protocol import Judgement, Store
 from stemma.taking_back import take_back

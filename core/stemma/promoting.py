@@ -16,14 +16,14 @@ from stemma.journal import CROSSING
 from stemma.lineage.validity import judge
 from stemma.outcome import Stored
 from stemma.policies.life import over
-from stemma.policies.pools import Candidate, Decision, Resting, agreed, approved
+from stemma.policies.pools import REFUSALS, Candidate, Decision, Resting, agreed, approved
 from stemma.scope import Labels
 from stemma.stores.protocol import Ancestry, Fetched, Judgement, Put
 
 if TYPE_CHECKING:
     from stemma.parts import Parts
 
-__all__ = ["Promoting", "Promotion", "named_by"]
+__all__ = ["Promoting", "Promotion"]
 
 LOOKED = 128
 """Answers to one request that are compared with a fresh one: those with an equal value first."""
@@ -57,6 +57,12 @@ class Promotion:
     def __bool__(self) -> bool:
         return self.copy is not None
 
+    def __str__(self) -> str:
+        if self.copy is not None:
+            return f"copied into pool {self.pool}: {self.copy.id}"
+        why = REFUSALS.get(str(self.refused), "the store refused it")
+        return f"refused ({self.refused}): {why}" + (f": {self.detail}" if self.detail else "")
+
 
 class _Found(NamedTuple):
     """An answer with what lies where its copy would lie, as of one sequence of the store."""
@@ -88,6 +94,9 @@ class Promoting:
         entry = fetched.entries.get(id)
         if entry is None:
             raise UsageError(f"there is no entry {id!r}")
+        if entry.pool is not None:
+            there = Decision(refused="occupied", detail=f"it is itself what lies in {entry.pool!r}")
+            return self.told(entry, there, by)
         if entry.offer is None:
             return self.told(entry, Decision(refused="not_offered"), by)
         found = yield from self._found(entry.id, entry.offer)
@@ -296,17 +305,6 @@ class _Said:
 
     def of(self, id: str) -> Sequence[Judgement]:
         return self._store.judgements(entry=id)
-
-
-def named_by(by: object) -> str:
-    """Who approves or revokes.
-
-    Raises:
-        UsageError: It is no text that says something.
-    """
-    if not (isinstance(by, str) and by.strip()):
-        raise UsageError(f"by must say who, not {by!r}")
-    return by
 
 
 def _withdraws(judgement: Judgement) -> bool:

@@ -19,6 +19,7 @@ from stemma.propagation.descent import Seeds, descent, named, stored
 from stemma.propagation.graph import HALF_LIFE
 from stemma.propagation.quarantine import quarantine as suspects
 from stemma.propagation.spread import spread
+from stemma.saying import named_by
 from stemma.stores.protocol import Store
 
 __all__ = ["quarantine", "quarantines", "release"]
@@ -52,9 +53,9 @@ def quarantine(
             wrong.
         StoreError: The store could not do it.
     """
-    for name, text in (("by", by), ("reason", reason)):
-        if not isinstance(text, str):
-            raise UsageError(f"{name} must be a text, not {type(text).__name__}")
+    named_by(by)
+    if not isinstance(reason, str):
+        raise UsageError(f"reason must be a text, not {type(reason).__name__}")
     if not share("threshold", threshold):
         raise UsageError("threshold must be above 0: else all entries were held")
     plan = functools.partial(
@@ -85,6 +86,8 @@ def release(parts: Parts, told: Quarantine | str) -> Steps[Quarantine]:
     named_ = told.id if isinstance(told, Quarantine) else told
     if not isinstance(named_, str):
         raise UsageError(f"a quarantine is named by its receipt or id, not {told!r}")
+    if not named_:
+        raise UsageError("a rehearsal holds nothing: there is nothing to release")
     now = parts.clock.now()
 
     def work(store: Store) -> Quarantine | None:

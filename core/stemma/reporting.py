@@ -17,6 +17,7 @@ from stemma.parts import Parts
 from stemma.policies import learning
 from stemma.policies.shares import share
 from stemma.reporters import Ledger, Reported, limited, settle, speaker
+from stemma.saying import named_by
 from stemma.stores.protocol import Judgement
 from stemma.verdicts import verdicts, wrong_hit
 
@@ -170,8 +171,7 @@ def _told(
 def _checked(told: str | Hit | Mapping[str, Any], verdict: Reported, by: str) -> _Named:
     if verdict not in get_args(Reported):
         raise UsageError(f"verdict must be one of {', '.join(get_args(Reported))}, not {verdict!r}")
-    if not isinstance(by, str):
-        raise UsageError(f"by must be a text, not {type(by).__name__}")
+    named_by(by)
     named = _named(told)
     if verdict == "wrong_hit" and not named.question:
         raise UsageError(

@@ -277,8 +277,15 @@ def test_what_has_expired_is_not_copied(cache, do, clock):
 def test_approval_replaces_what_lies_there_but_not_by_the_same(cache, do):
     (no,) = said_no(cache, do, "ann")
     (yes,) = said_no(cache, do, "bob", answer="Yes.")
-    assert do(cache.pools.promote, no.id, by="pam")
-    assert do(cache.pools.promote, no.id, by="pam").refused == "occupied"
+    copied = do(cache.pools.promote, no.id, by="pam")
+    assert copied
+    assert str(copied) == f"copied into pool {POOL}: {copied.copy.id}"
+    assert str(cache.lineage(copied.copy.id)).startswith(
+        f"answer {copied.copy.id[:12]} of ann in pool {POOL}\n"
+    )
+    for again in (no, copied.copy):
+        refused = do(cache.pools.promote, again.id, by="pam")
+        assert str(refused).startswith("refused (occupied): an answer lies there already: ")
     assert do(cache.pools.promote, yes.id, by="pam")
     assert look(cache, do, "eve").value == "Yes."
 

@@ -300,8 +300,9 @@ def test_what_cannot_be_meant_is_refused(cache, do, what, verdict, words):
         do(cache.report, told, verdict, by="ann")
     with pytest.raises(stemma.UsageError, match="confidence"):
         do(cache.report, entry.id, "supported", by="ann", confidence=2)
-    with pytest.raises(stemma.UsageError, match="by must be"):
-        do(cache.report, entry.id, "supported", by=None)
+    for nobody in (None, "", " "):
+        with pytest.raises(stemma.UsageError, match="by must say who"):
+            do(cache.report, entry.id, "supported", by=nobody)
     assert do(cache.answers.lookup, QUESTION).hit
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import stemma
 from stemma import UsageError
-from stemma.outcome import Quarantine
+from stemma.outcome import Held, Quarantine
 from stemma.testing.builders import NOW, entry, put, put_one
 
 STYLES = {"sync": lambda cache, name, *a, **k: getattr(cache, name)(*a, **k)}
@@ -130,7 +130,8 @@ def test_seeds_by_probability_source_and_tenant(cache, store, family):
         ((7,), {}, "not int"),
         (("seed",), {"threshold": 0.0}, "threshold"),
         (("seed",), {"threshold": 2}, "threshold"),
-        (("seed",), {"by": None}, "by must be a text"),
+        (("seed",), {"by": None}, "by must say who"),
+        (("seed",), {"by": " "}, "by must say who"),
         (("seed",), {"source": 7}, "source must be a text"),
     ],
 )
@@ -225,3 +226,20 @@ def test_what_was_verified_again_is_served(cache):
     cache.quarantine(parent.id, by="ada")
     cache.report(parent.id, "supported", by="bob")
     assert cache.answers.lookup("q").hit
+
+
+def test_a_rehearsal_has_nothing_to_release(cache, family, do):
+    rehearsal = do(cache, "quarantine", "seed", by="ada", dry_run=True)
+    with pytest.raises(UsageError, match="a rehearsal holds nothing"):
+        do(cache, "release", rehearsal)
+
+
+def test_a_receipt_names_pools_and_so_many_tenants():
+    tenants = [f"t{number:02}" for number in range(12)]
+    held = [
+        Held(entry=name, tenant=name, node="answer", hop=1, probability=1.0) for name in tenants
+    ]
+    copy = Held(entry="copy", tenant="t00", node="answer", hop=1, probability=1.0, pool="shops")
+    said = str(Quarantine(seeds={}, threshold=0.3, by="ada", at=0.0, entries=(*held, copy)))
+    assert said.startswith("quarantine held 13 entries: 1 in pool shops, 1 of t00, 1 of t01, ")
+    assert said.endswith(", 1 of t08, and of 3 others")

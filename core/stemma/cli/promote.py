@@ -9,7 +9,6 @@ from rich.markup import escape
 
 from stemma.cli.database import DEFAULT, Database, opened, the_entry
 from stemma.cli.printing import AsJson, console, print_json
-from stemma.policies.pools import REFUSALS
 from stemma.promoting import Promotion
 
 __all__ = ["promote"]
@@ -32,7 +31,7 @@ def promote(
     if as_json:
         print_json(_facts(promotion))
     else:
-        console.print(escape(_words(promotion)))
+        console.print(escape(str(promotion)))
     if not promotion:
         raise typer.Exit(1)
 
@@ -47,11 +46,3 @@ def _facts(promotion: Promotion) -> dict[str, object]:
         "by": promotion.by,
         "at": promotion.at,
     }
-
-
-def _words(promotion: Promotion) -> str:
-    if promotion.copy is not None:
-        return f"copied into pool {promotion.pool}: {promotion.copy.id}"
-    refused = str(promotion.refused)
-    why = REFUSALS.get(refused, "the store refused it")
-    return f"refused ({refused}): {why}" + (f": {promotion.detail}" if promotion.detail else "")

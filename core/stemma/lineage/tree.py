@@ -64,7 +64,8 @@ def _described(id: str, entry: Entry | None) -> dict[str, str]:
         return {"label": f"(gone) {id[:12]}", "kind": "gone"}
     named = "" if entry.node == "hop" else " hop"
     hop = f"{named} {entry.hop}" if entry.hop > 1 else ""
-    return {"label": f"{entry.node}{hop} {id[:12]} of {entry.tenant}", "kind": entry.node}
+    pool = "" if entry.pool is None else f" in pool {entry.pool}"
+    return {"label": f"{entry.node}{hop} {id[:12]} of {entry.tenant}{pool}", "kind": entry.node}
 
 
 def _climb(store: Store, graph: nx.DiGraph, id: str) -> None:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from stemma.legible import called, cells, legible, short
+from stemma.legible import called, cells, counted, legible, short
 from stemma.propagation.appearance import LINKS, number
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def _counts(graph: nx.DiGraph) -> str:
         (found[kind], *names) for kind, names in _KINDS.items() if found[kind] or kind == "tenant"
     ]
     many.append((graph.number_of_edges(), "edge", "edges"))
-    return ", ".join(f"{count} {one if count == 1 else more}" for count, one, more in many)
+    return ", ".join(counted(*one) for one in many)
 
 
 def _falling(said: Mapping[str, Any], *names: str) -> tuple[float, ...]:
