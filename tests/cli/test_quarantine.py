@@ -41,3 +41,17 @@ def test_mistakes_are_told_in_a_line(stemma_, made):
         ran = stemma_(*words, "--db", made.path)
         assert ran.code == 2
         assert told in ran.err
+
+
+def test_ids_are_printed_whole_in_80_columns_and_names_as_they_are(stemma_, tmp_path, monkeypatch):
+    path, tenant = tmp_path / "answers.db", "of:umbrella:"
+    with stemma.open(path, tenant=tenant, embedder=None) as cache:
+        made = cache.answers.get_or_compute("Is it open?", lambda: "Yes.").stored.entry.id
+    monkeypatch.setenv("COLUMNS", "80")
+    for words in (("quarantine", made, "--by", "ada", "--dry-run"), ("recall", "--entry", made)):
+        ran = stemma_(*words, "--db", path)
+        table = ran.out[ran.out.index("┏") :]
+        assert made in table
+        assert tenant in table
+        assert all(len(line) <= 80 for line in table.splitlines())
+    assert tenant in stemma_("promote", tenant, "--by", "pam", "--db", path).err

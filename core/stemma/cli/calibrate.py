@@ -37,7 +37,7 @@ _TITLES = ("hits", "by meaning", "wrong, of what is decided", "wrong, of a hit b
 
 _UNANSWERED = 'no line has a "group" or an "answer": which hits would be right cannot be told'
 
-_err = Console(stderr=True)
+_err = Console(stderr=True, emoji=False)
 
 
 def calibrate(  # noqa: PLR0917 - a command's options, given by name

@@ -25,7 +25,7 @@ except ImportError as error:  # pragma: no cover - shown by a test in a bare env
 
 from stemma.cache import Cache
 from stemma.cli.database import DEFAULT, Database, opened, the_entry
-from stemma.cli.printing import AsJson, console, print_json
+from stemma.cli.printing import AsJson, console, entries_table, print_json
 from stemma.cli.walks import life_of, walk_of
 from stemma.codec import VectorCodec
 from stemma.entry import Entry
@@ -189,7 +189,7 @@ def recall(  # noqa: PLR0917 - a command's options, given by name
         print_json(dataclasses.asdict(receipt))
         return
     console.print(escape(str(receipt)))
-    table = Table("entry", "tenant", "node", "hop")
+    table = entries_table("tenant", "node", "hop")
     for item in receipt.entries:
         table.add_row(item.entry, escape(item.tenant), item.node, str(item.hop))
     if receipt.entries:
@@ -270,9 +270,7 @@ def main() -> None:
     try:
         _load_more(sys.argv[1:2])
         app(prog_name="stemma")
-    except UsageError as error:
-        Console(stderr=True, soft_wrap=True).print(f"[red]stemma:[/red] {escape(str(error))}")
-        sys.exit(2)
     except StemmaError as error:
-        Console(stderr=True, soft_wrap=True).print(f"[red]stemma:[/red] {escape(str(error))}")
-        sys.exit(1)
+        told = Console(stderr=True, soft_wrap=True, emoji=False)
+        told.print(f"[red]stemma:[/red] {escape(str(error))}")
+        sys.exit(2 if isinstance(error, UsageError) else 1)

@@ -7,11 +7,10 @@ from typing import Annotated
 
 import typer
 from rich.markup import escape
-from rich.table import Table
 
 from stemma.cache import Cache
 from stemma.cli.database import DEFAULT, Database, opened, the_entry
-from stemma.cli.printing import AsJson, console, print_json
+from stemma.cli.printing import AsJson, console, entries_table, print_json
 from stemma.outcome import Quarantine
 from stemma.propagation.quarantine import THRESHOLD
 
@@ -77,15 +76,14 @@ def _print(receipt: Quarantine, *, as_json: bool) -> None:
     console.print(escape(str(receipt)))
     if not receipt.entries:
         return
-    table = Table("entry", "wrong", "tenant", "pool", "node", "hop", "")
+    table = entries_table("wrong", "tenant", "pool", "node", "hop")
     for one in receipt.entries:
         table.add_row(
-            one.entry,
+            one.entry + (" (gone)" if one.entry in receipt.gone else ""),
             f"{one.probability:.2f}" + ("?" if one.doubtful else ""),
             escape(one.tenant),
             escape(one.pool or ""),
             one.node,
             str(one.hop),
-            "gone" if one.entry in receipt.gone else "",
         )
     console.print(table)

@@ -50,7 +50,7 @@ def demo(  # noqa: PLR0917 - a command's options, given by name
     if db is not None and db.exists():
         raise UsageError(f"{db} exists; the demo begins with an empty cache, so name a new file")
     corpus = networkx_corpus() if docs is None else folder_corpus(docs)
-    out = Console()
+    out = Console(emoji=False)
     for skipped in corpus.skipped:
         out.print(f"left out: {skipped.id} ({skipped.reason})", style="dim", markup=False)
     with ExitStack() as stack:
