@@ -99,9 +99,13 @@ class Judging:
     def _told(
         self, query: Query, entry: Entry, trial: Trial, *, right: bool, by: str
     ) -> Steps[None]:
-        """Whoever says so: the policy learns it, and of what would have been served, the store."""
+        """Whoever says so: the policy learns it, and of what would have been served, the store.
+
+        Of a pool's entry only the tenant's own policy does: a tenant whose answers disagree on
+        purpose could take it from the others else.
+        """
         yield from self._parts.hearing.learn(query.scope, trial, entry, right=right, by=by)
-        if trial.audit:
+        if trial.audit and entry.pool is None:
             finding: Finding = "agreed" if right else "disagreed"
             yield from self._note(entry, finding, by, query.key_in(entry.partition).id)
 

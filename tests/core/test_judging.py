@@ -1,5 +1,7 @@
 """Policies that learn are told whether what they tried would have been right."""
 
+from dataclasses import replace
+
 import pytest
 
 import stemma
@@ -238,3 +240,26 @@ def test_with_the_local_model_sure_hits_are_served_from_the_start(do):
         assert {one.tier for one in outcomes if one.hit} >= {"semantic"}
         assert {one.reason for one in outcomes if not one.hit} <= {"audit"}
         assert not ask(cache, do, "How can I cancel 2 of my orders?", "Twice.").outcome.hit
+
+
+def test_what_a_tenants_audits_find_of_a_pools_entry_is_for_its_own_policy_alone(url, do):
+    class Audits(Tries):
+        def decide(self, asked, candidates):
+            decision = super().decide(asked, candidates)
+            trial = decision.trial and replace(decision.trial, audit=True)
+            return replace(decision, trial=trial)
+
+    policy = Audits()
+    with stemma.open(url, embedder="hashing", policy=policy) as cache:
+        with cache.using(tenant="ann", pool="p"):
+            own = ask(cache, do, QUESTION, "Under Orders, press Cancel.").stored.entry
+        copy = do(cache.pools.promote, own.id, by="ops").copy
+        with cache.using(tenant="eve", pool="p"):
+            for wrong in ("Never.", "By post.", "On Mars."):
+                ask(cache, do, f"{AGAIN} {wrong}", wrong)
+        store = cache.engine.parts.store
+        assert policy.told[0].trial.candidate == copy.id
+        assert store.get([copy.id]).entries[copy.id].judged == copy.judged
+        with cache.using(tenant="ann"):
+            ask(cache, do, AGAIN, "Never.")
+        assert store.get([own.id]).entries[own.id].judged.disagreed == 1
