@@ -10,6 +10,7 @@ from stemma.effects import Ask, Steps, arun, run
 from stemma.entry import Entry
 from stemma.errors import UsageError
 from stemma.journal import CROSSING
+from stemma.legible import counted
 from stemma.outcome import Recall
 from stemma.parts import Parts
 from stemma.policies.pools import Decision, PoolPolicy, independent
@@ -43,6 +44,12 @@ class Ready:
     entries: tuple[Entry, ...] = field(repr=False)
     witnesses: dict[str, int]
     copy: Entry | None = field(default=None, repr=False)
+
+    def __str__(self) -> str:
+        answers = counted(len(self.entries), "answer", "answers")
+        alike = counted(max(self.witnesses.values()), "tenant", "tenants")
+        there = "nothing lies there" if self.copy is None else "an answer lies there already"
+        return f"{self.place} in pool {self.pool}: {answers}, {alike} alike; {there}"
 
 
 class Pools:

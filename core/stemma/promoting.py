@@ -293,7 +293,8 @@ class Promoting:
             outcome = f"{CROSSING}promotion {promotion.refused}"
             parts.journal.count(original.tenant, original.node, outcome)
         words = promotion.refused if promotion.refused is not None else "promoted"
-        parts.tell("promotion", None, words, original, detail=promotion.detail)
+        detail = f"by {by}" if promotion else promotion.detail
+        parts.tell("promotion", None, words, original, detail=detail)
         return promotion
 
 

@@ -62,6 +62,7 @@ def test_three_tenants_who_agree_share_their_answer_and_two_do_not(cache, do, to
     assert cache.lineage(hit.entry.id).graph.has_edge(first.id, hit.entry.id)
     (event,) = told
     assert (event.outcome, event.entry) == ("promoted", first.id)
+    assert event.detail == "by ann, bob, cem"
     (noted,) = cache.engine.parts.store.judgements(entry=hit.entry.id)
     assert (noted.verdict, noted.question, noted.by) == ("promoted", first.id, "ann, bob, cem")
 
@@ -462,6 +463,7 @@ def test_offers_and_entries_are_listed(cache, do):
     assert [one.tenant for one in first.entries] == ["ann", "bob", "cem"]
     assert sorted(first.witnesses.values()) == [1, 2]
     assert (first.copy, len(second.entries)) == (None, 1)
+    assert str(first).endswith(f" in pool {POOL}: 3 answers, 2 tenants alike; nothing lies there")
     assert do(cache.pools.entries, POOL) == ()
     promotion = do(cache.pools.promote, first.entries[0].id, by="pam")
     assert do(cache.pools.entries, POOL) == (promotion.copy,)

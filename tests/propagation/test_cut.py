@@ -74,11 +74,13 @@ def test_what_was_promoted_twice_is_cut_twice():
 def test_a_shared_source_is_no_promotion():
     found = smallest_cut([Promotion(parent=0, child=2)], [(0, 5)], TENANTS, seeds=[0])
     assert found == Cut(promotions=(), uses=0.0, stops=False)
+    assert "crossed without one" in str(found)
 
 
 def test_where_nothing_crosses_nothing_is_cut():
     nothing = Cut(promotions=(), uses=0.0, stops=True)
     assert smallest_cut([], [], {}, seeds=[]) == nothing
+    assert "no other tenant was reached" in str(nothing)
     assert smallest_cut([], [(0, 0), (0, 1)], TENANTS, seeds=[0]) == nothing
     assert smallest_cut([Promotion(parent=0, child=0)], [], TENANTS, seeds=[0]) == nothing
 

@@ -250,6 +250,7 @@ def test_text_has_the_most_exposed_tenants_and_the_strongest_edges_first(seen):
         r"calm  a\nb          via support, b\n     1     75.0%   50.0%",
         "calm  pool:support  promoted             3     25.0%       -",
     ]
+    assert text(bare("acme")).endswith("\n\nno answer has gone from one tenant to another")
     many = text(seen(100, 2))
     assert "… and 80 more tenants" in many
     assert "… and 80 more edges" in many

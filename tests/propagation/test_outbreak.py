@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 import stemma
 from stemma import UsageError
+from stemma.propagation.timeline import Moment
 from stemma.stores.protocol import Count, Judgement, Serving
 from stemma.testing.builders import HOSTILE, NOW, entry, put_one, source
 
@@ -92,6 +93,7 @@ def test_the_cut_names_the_promotion_and_what_it_would_have_cost(cache, store, f
     cut = cache.propagation().spread("seed").cut()
     assert [(one.parent, one.child) for one in cut.promotions] == [("seed", "copy")]
     assert (cut.uses, cut.stops) == (3.0, True)
+    assert str(cut) == "left undone, at a cost of 3, this had stopped it: seed to copy"
     assert not cache.propagation().spread("copy").cut().stops  # it began in the pool
     unused = put_one(store, entry("unused", "yes", pool="other"), parents=[family[0]])
     cut = cache.propagation().spread("seed").cut()
@@ -123,6 +125,13 @@ def test_the_time_line_tells_what_happened_in_its_order(cache, store, family):
         ("quarantined", ""),
         ("released", ""),
     ]
+
+
+def test_a_moment_reads_as_a_line():
+    served = Moment(0.0, "served", "a\nb", "copy out of pool shop, once")
+    assert str(served) == "1970-01-01 00:00:00 UTC served a\\nb: copy out of pool shop, once"
+    held = Moment(60.5, "released", "", "quarantine 5f1c")
+    assert str(held) == "1970-01-01 00:01:00 UTC released: quarantine 5f1c"
 
 
 def test_a_seed_that_was_recalled_is_followed_and_its_home_is_known(cache, store, family):
@@ -172,7 +181,14 @@ def test_pollution_over_the_partitions_that_hold_copies_and_descendants(cache, s
     cache.release(receipt)
     put_one(store, entry("seed", "no"))  # what was built on the other value is stale
     assert cache.pollution(entry="seed").stale == pytest.approx(2 / 3)
-    assert cache.pollution(tenant="nobody").partitions == {}
+    assert str(cache.pollution(entry="seed")) == (
+        "1.58 bits of 1.58, 67% stale: 1 in tenant:acme, 1 in pool:shop, 1 in tenant:beta"
+    )
+    nothing = cache.pollution(tenant="nobody")
+    assert (nothing.partitions, str(nothing)) == (
+        {},
+        "0.00 bits of 0.00, 0% stale: nothing is stored",
+    )
 
 
 @pytest.mark.parametrize("named", [{}, {"entry": "a", "tenant": "b"}, {"entry": "never"}])

@@ -49,6 +49,14 @@ class Cut:
     uses: float
     stops: bool
 
+    def __str__(self) -> str:
+        if not self.stops:
+            return "no cut of promotions had stopped it: it crossed without one"
+        if not self.promotions:
+            return "nothing to cut: no other tenant was reached"
+        copied = ", ".join(f"{one.parent} to {one.child}" for one in self.promotions)
+        return f"left undone, at a cost of {self.uses:g}, this had stopped it: {copied}"
+
 
 def smallest_cut(
     promotions: Iterable[Promotion],

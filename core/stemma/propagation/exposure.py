@@ -77,6 +77,11 @@ class Pollution:
     stale: float
     partitions: Mapping[Any, int]
 
+    def __str__(self) -> str:
+        lie = ", ".join(f"{many} in {partition}" for partition, many in self.partitions.items())
+        bits = f"{self.bits:.2f} bits of {self.most:.2f}, {self.stale:.0%} stale"
+        return f"{bits}: {lie}" if lie else f"{bits}: nothing is stored"
+
 
 def exposures(
     spread: Spread,

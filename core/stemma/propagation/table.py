@@ -52,6 +52,8 @@ def text(graph: nx.DiGraph) -> str:
     if edges:
         ways = [_edge(start, end, graph.edges[start, end]) for start, end in edges[:ROWS]]
         lines += ["", *_aligned([_EDGES, *ways], names=3), *_more(len(edges), "edges")]
+    else:
+        lines += ["", "no answer has gone from one tenant to another"]
     return "\n".join(lines)
 
 

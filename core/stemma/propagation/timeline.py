@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 from typing import Literal, NamedTuple
 
+from stemma.legible import legible
 from stemma.propagation.audits import JUDGED
 from stemma.propagation.descent import Descent
 from stemma.stores.protocol import Judgement, Store
@@ -36,6 +38,11 @@ class Moment(NamedTuple):
     what: Happening
     tenant: str
     detail: str
+
+    def __str__(self) -> str:
+        at = datetime.fromtimestamp(self.at, UTC)
+        who = f" {legible(self.tenant)}" if self.tenant else ""
+        return f"{at:%Y-%m-%d %H:%M:%S} UTC {self.what}{who}: {self.detail}"
 
 
 def timeline(store: Store, below: Descent, servings: Sequence[Flow]) -> list[Moment]:
