@@ -141,7 +141,7 @@ def test_entry_ids_of_any_content_are_unknown_ids(cache):
         assert cache.engine.parts.store.get([name]).entries == {}
         assert cache.engine.parts.store.find(Selector(entry=name)) == ()
         with pytest.raises(stemma.UsageError, match="no entry"):
-            cache.report(name, "hallucinated", by=name)
+            cache.report(name, "hallucinated", by=f"{name}!")
         with pytest.raises(stemma.UsageError, match="no entry"):
             cache.lineage(name)
     assert stored(cache) == {"t": 1}
@@ -151,7 +151,7 @@ def test_reports_and_statistics_take_any_name(cache):
     for number, name in enumerate(HOSTILE):
         store(cache, number, tenant=name)
         entry = cache.engine.parts.store.find(Selector(tenant=name))[0]
-        assert cache.report(entry.id, "supported", by=name).judgement.by == name
+        assert cache.report(entry.id, "supported", by=f"{name}!").judgement.by == f"{name}!"
     assert set(stored(cache)) == set(HOSTILE)
     assert {row.tenant for row in cache.stats().rows} == set(HOSTILE)
 
