@@ -154,17 +154,18 @@ class Pools:
             self._parts.journal.count(tenant, entry.node, outcome)
             raise UsageError(f"tenant {tenant!r} asks; tenants take nothing out of a pool")
         lineage = yield Ask(self._parts.store, "lineage", (copy,))
-        receipt = yield from take_back(self._parts, {"entry": copy})
         withdrawn = Judgement(
             entry=copy,
             value=entry.value,
-            verdict="unknown",
+            verdict="withdrawn",
             by=by,
             confidence=1.0,
             at=self._parts.clock.now(),
             question=next((edge.parent for edge in lineage.parents), copy),
         )
+        # Said first: should the rest fail, nobody has to do what cannot be asked for again.
         yield Ask(self._parts.store, "judge", (withdrawn,))
+        receipt = yield from take_back(self._parts, {"entry": copy})
         self._parts.tell("promotion", None, "revoked", entry, detail=f"by {by}")
         return receipt
 

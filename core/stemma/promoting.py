@@ -19,6 +19,7 @@ from stemma.policies.life import over
 from stemma.policies.pools import REFUSALS, Candidate, Decision, Resting, agreed, approved
 from stemma.scope import Labels
 from stemma.stores.protocol import Ancestry, Fetched, Judgement, Put
+from stemma.verdicts import counting, probability, verdict
 
 if TYPE_CHECKING:
     from stemma.parts import Parts
@@ -27,6 +28,9 @@ __all__ = ["Promoting", "Promotion"]
 
 LOOKED = 128
 """Answers to one request that are compared with a fresh one: those with an equal value first."""
+
+SAID = 100_000
+"""Judgements of one entry that are read: more than a tenant reports to have others forgotten."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -216,16 +220,17 @@ class Promoting:
     def _resting(self, found: _Found) -> Steps[Resting]:
         """What lies at the place, and what was said of what lay there before."""
         said = yield from self._said(found.offer.place.id)
-        last: dict[str, Judgement] = {}
-        for one in said:
-            operators = one.verdict in ("hallucinated", "supported") and one.tenant == ""
-            if one.verdict == "promoted" or operators or _withdraws(one):
-                last.setdefault(one.value, one)
+        moved: dict[str, Judgement] = {}
+        told: dict[str, list[Judgement]] = {}
+        for one in reversed(said):
+            if one.verdict in ("promoted", "withdrawn"):
+                moved[one.value] = one
+            told.setdefault(one.value, []).append(one)
         return Resting(
             entry=found.there,
             live=found.there is not None and (yield from self._live(found.there)),
-            withdrawn=frozenset(value for value, one in last.items() if _withdraws(one)),
-            wrong=frozenset(v for v, one in last.items() if one.verdict == "hallucinated"),
+            withdrawn=frozenset(v for v, one in moved.items() if one.verdict == "withdrawn"),
+            wrong=frozenset(value for value, ones in told.items() if _called_wrong(ones)),
         )
 
     def _live(self, entry: Entry) -> Steps[bool]:
@@ -305,12 +310,12 @@ class _Said:
         self._store = parts.store
 
     def of(self, id: str) -> Sequence[Judgement]:
-        return self._store.judgements(entry=id)
+        return self._store.judgements(entry=id, limit=SAID)
 
 
-def _withdraws(judgement: Judgement) -> bool:
-    """Whether it says that a copy was taken out of its pool: `stemma.pools` notes that so."""
-    return judgement.verdict == "unknown" and judgement.question != ""
+def _called_wrong(said: Iterable[Judgement]) -> bool:
+    """Whether what was said of a value, in order, comes to its being wrong."""
+    return verdict(probability(counting(said))) == "hallucinated"
 
 
 def _copy(original: Entry, offer: Offer, believed: float) -> Entry:

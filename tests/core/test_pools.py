@@ -341,6 +341,68 @@ def test_a_copy_is_revoked_with_what_was_built_on_it(cache, do, told):
     assert do(cache.pools.revoke, promotion, by="pam")
 
 
+def test_taking_back_a_report_takes_nothing_out_of_a_pool(cache, do):
+    first, *_ = said_no(cache, do, "ann", "bob", "cem")
+    hit = look(cache, do, "eve")
+    with cache.using(tenant="eve"):
+        do(cache.report, hit, "unknown", by="eve")
+    do(cache.report, hit, "unknown", by="pam")
+    cache.recall(entry=first.id)
+    said_no(cache, do, "dan")
+    assert look(cache, do, "eve").hit
+
+
+def test_revoking_does_not_take_back_that_it_was_called_wrong(cache, do):
+    said_no(cache, do, "ann", "bob", "cem")
+    hit = look(cache, do, "eve")
+    do(cache.report, hit, "hallucinated", by="pam")
+    do(cache.pools.revoke, hit.entry.id, by="pam")
+    assert cache.verdicts(hit.entry.id).verdict == "hallucinated"
+    (again,) = said_no(cache, do, "dan")
+    assert do(cache.pools.promote, again.id, by="pam").refused == "quarantined"
+    do(cache.report, hit, "unknown", by="pam")
+    assert do(cache.pools.promote, again.id, by="pam")
+
+
+def test_no_number_of_reports_makes_a_revocation_forgotten(cache, do):
+    said_no(cache, do, "ann", "bob", "cem")
+    hit = look(cache, do, "eve")
+    do(cache.pools.revoke, hit.entry.id, by="pam")
+    chatter = Judgement(
+        entry=hit.entry.id,
+        value=hit.entry.value,
+        verdict="unknown",
+        by="eve",
+        tenant="eve",
+        confidence=1.0,
+        at=0.0,
+    )
+    for _ in range(1_001):
+        cache.engine.parts.store.judge(chatter)
+    said_no(cache, do, "dan")
+    assert not look(cache, do, "eve").hit
+
+
+def test_a_revocation_that_fails_half_way_lets_nothing_back(cache, do, monkeypatch):
+    said_no(cache, do, "ann", "bob", "cem")
+    copy = look(cache, do, "eve").entry
+    store = cache.engine.parts.store
+    judge = type(store).judge
+
+    def broken(self, judgement, near=()):
+        if judgement.verdict == "withdrawn":
+            raise StoreError("no")
+        return judge(self, judgement, near)
+
+    monkeypatch.setattr(type(store), "judge", broken)
+    with pytest.raises(StoreError):
+        do(cache.pools.revoke, copy.id, by="pam")
+    monkeypatch.undo()
+    assert do(cache.pools.revoke, copy.id, by="pam")  # can be asked for again
+    said_no(cache, do, "dan")
+    assert not look(cache, do, "eve").hit
+
+
 def test_only_operators_revoke_and_only_copies(cache, do):
     (entry,) = said_no(cache, do, "ann")
     copy = do(cache.pools.promote, entry.id, by="pam").copy

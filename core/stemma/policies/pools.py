@@ -118,7 +118,7 @@ class Resting:
         entry: The entry that is stored there.
         live: Whether it may be served.
         withdrawn: Values (hashes) that were taken out of it and not put there again since.
-        wrong: Values that an operator has called wrong there.
+        wrong: Values that were found to be wrong there.
     """
 
     entry: Entry | None = None

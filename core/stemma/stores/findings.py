@@ -56,7 +56,7 @@ def found(
             return _reported(entry, judgement, said)
         case "grounded":
             return _weighed(_grounded(entry, judgement.confidence), said)
-        case "same" | "promoted":
+        case "same" | "promoted" | "withdrawn":
             return entry
 
 

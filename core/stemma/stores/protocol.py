@@ -192,6 +192,7 @@ Finding = Literal[
     "same",
     "grounded",
     "promoted",
+    "withdrawn",
 ]
 """What a judgement says: see `Judgement`."""
 
@@ -208,13 +209,14 @@ class Judgement:
             served to a question that it does not answer. `agreed` or `disagreed`: an audit of a
             hit that it would have been. `same`: it says the same as the value of another entry.
             `grounded`: how far its sources support it. `promoted`: it was copied into a pool.
+            `withdrawn`: it was taken out of one, and comes back only if it is approved of.
         by: Who said so.
         confidence: How sure they are, 0 to 1; of `grounded`, how likely its sources support it.
         at: When, seconds since 1970-01-01 UTC.
         question: The digest of the question it is about, which is the id that an entry of its own
-            has or would have; of `same`, the other entry's id, of `promoted` that of the original.
-            Empty: about no question. Of a tenant's `wrong_hit` of a pool's entry: what bars it for
-            that tenant alone (`stemma.entry.personal_bar`).
+            has or would have; of `same`, the other entry's id, of `promoted` and `withdrawn` that of
+            the original. Empty: about no question. Of a tenant's `wrong_hit` of a pool's entry:
+            what bars it for that tenant alone (`stemma.entry.personal_bar`).
         tenant: The tenant in whose name it was said; empty: nobody's, as an operator's.
         weight: How far who said it was believed when it was said, 0 to 1.
     """

@@ -30,7 +30,7 @@ __all__ = ["Note", "Outbox", "note_of"]
 
 _END = ".json"
 
-_HARMLESS = frozenset({"agreed", "disagreed", "same", "grounded", "promoted"})
+_HARMLESS = frozenset({"agreed", "disagreed", "same", "grounded", "promoted", "withdrawn"})
 """Judgements that take nothing back: if the store cannot take them, nothing wrong is served."""
 
 
