@@ -40,6 +40,7 @@ from stemma.parts import Parts
 from stemma.pools import Pools
 from stemma.reporters import Ledger, Reported
 from stemma.reporting import Report, report
+from stemma.saying import named
 from stemma.spreading import Spreading
 from stemma.stats import Stats, summed
 from stemma.taking_back import take_back
@@ -239,7 +240,7 @@ class Cache(Around, Spreading):
             UsageError: Nothing was ever known of such an entry.
         """
         parts = self.engine.parts
-        stored = parts.store.get([entry]).entries.get(entry)
+        stored = parts.store.get([named("an entry", entry)]).entries.get(entry)
         said = Ledger(parts.store, parts.clock.now()).said(entry)
         if stored is None and not said and parts.store.lineage(entry) is None:
             raise UsageError(f"there is no entry {entry!r}")
@@ -251,7 +252,7 @@ class Cache(Around, Spreading):
         Raises:
             UsageError: Nothing was ever known of such an entry.
         """
-        tree = family_tree(self.engine.parts.store, entry)
+        tree = family_tree(self.engine.parts.store, named("an entry", entry))
         if tree is None:
             raise UsageError(f"there is no entry {entry!r}")
         return tree

@@ -15,7 +15,7 @@ from stemma.outcome import Recall
 from stemma.parts import Parts
 from stemma.policies.pools import Decision, PoolPolicy, independent
 from stemma.promoting import Promotion
-from stemma.saying import named_by
+from stemma.saying import named, named_by
 from stemma.scope import PURE
 from stemma.stores.protocol import Judgement, Store
 from stemma.taking_back import take_back
@@ -66,7 +66,7 @@ class Pools:
 
     def policy(self, pool: str) -> PoolPolicy:
         """What a pool asks for."""
-        return self._parts.pool(pool)
+        return self._parts.pool(named("a pool", pool))
 
     def promote(self, entry: str, *, by: str) -> Promotion:
         """Copy an answer into the pool that was named while it was made.
@@ -131,6 +131,7 @@ class Pools:
 
     def _promote(self, id: str, by: str) -> Steps[Promotion]:
         named_by(by)
+        named("an entry", id)
         tenant = self._speaker()
         if not tenant:
             return (yield from self._parts.promoting.approve(id, by))
@@ -138,7 +139,7 @@ class Pools:
         if entry is None:
             raise UsageError(f"there is no entry {id!r}")
         refused = Decision(refused="not_an_operator", detail=f"tenant {tenant!r}")
-        return self._parts.promoting.told(entry, refused, by)
+        return self._parts.promoting.told(entry, refused, by, asked=tenant)
 
     def _revoke(self, copy: str | Promotion, by: str) -> Steps[Recall]:
         named_by(by)
@@ -146,6 +147,7 @@ class Pools:
             if copy.copy is None:
                 raise UsageError(f"nothing was copied: {copy.refused}")
             copy = copy.copy.id
+        named("an entry", copy)
         entry = (yield Ask(self._parts.store, "get", ((copy,),))).entries.get(copy)
         if entry is None or entry.pool is None or entry.node in PURE:
             raise UsageError(f"there is no entry {copy!r} in a pool")
@@ -170,6 +172,7 @@ class Pools:
         return receipt
 
     def _offers(self, pool: str) -> Steps[tuple[Ready, ...]]:
+        named("a pool", pool)
         offered: Sequence[Entry] = yield Ask(
             _Every(self._parts.store, lambda one: one.offer is not None and one.offer.pool == pool),
             "found",
@@ -192,6 +195,7 @@ class Pools:
         return tuple(sorted(ready, key=lambda one: -max(one.witnesses.values())))
 
     def _entries(self, pool: str) -> Steps[tuple[Entry, ...]]:
+        named("a pool", pool)
         act = _Every(self._parts.store, lambda one: one.pool == pool and one.node not in PURE)
         return tuple((yield Ask(act, "found")))
 

@@ -280,9 +280,15 @@ class Promoting:
         )
 
     def told(
-        self, original: Entry, decision: Decision, by: str, stored: Stored | None = None
+        self,
+        original: Entry,
+        decision: Decision,
+        by: str,
+        stored: Stored | None = None,
+        *,
+        asked: str = "",
     ) -> Promotion:
-        """The outcome, counted and told to the listeners."""
+        """The outcome, told to the listeners; counted for the tenant who asked, or whose it is."""
         parts, pool = self._parts, "" if original.offer is None else original.offer.pool
         promotion = Promotion(
             pool=pool,
@@ -296,7 +302,7 @@ class Promoting:
         )
         if promotion.refused is not None:
             outcome = f"{CROSSING}promotion {promotion.refused}"
-            parts.journal.count(original.tenant, original.node, outcome)
+            parts.journal.count(asked or original.tenant, original.node, outcome)
         words = promotion.refused if promotion.refused is not None else "promoted"
         detail = f"by {by}" if promotion else promotion.detail
         parts.tell("promotion", None, words, original, detail=detail)

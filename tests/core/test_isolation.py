@@ -54,6 +54,15 @@ def test_what_was_refused_and_what_crossed_is_counted(used):
     assert found
 
 
+def test_a_refusal_is_counted_for_who_asked_not_for_whose_the_entry_is(used):
+    (entry,) = (one.entries[1] for one in used.pools.offers(POOL))
+    with used.using(tenant="mallory"):
+        assert not used.pools.promote(entry.id, by="mallory")
+    tried = {(one.tenant, one.tried) for one in used.isolation().refused}
+    assert ("mallory", "promotion") in tried
+    assert (entry.tenant, "promotion") not in tried
+
+
 def test_refusals_are_no_misses(used):
     assert not any("crossing" in one for row in used.stats().rows for one in row.misses)
 

@@ -599,3 +599,17 @@ def test_tenants_who_agree_at_the_same_time_make_one_copy(url, clock):
         for one in threads:
             one.join()
         assert len(cache.pools.entries(POOL)) == 1
+
+
+@pytest.mark.parametrize("name", [None, 3, b"support", ["support"], {"a": 1}])
+def test_entries_and_pools_are_named_by_texts(cache, do, name):
+    said_no(cache, do, "ann")  # none of this is told of a pool that is no pool
+    for ask in (cache.pools.offers, cache.pools.entries):
+        with pytest.raises(UsageError, match="text"):
+            do(ask, name)
+    for ask in (cache.pools.promote, cache.pools.revoke):
+        with pytest.raises(UsageError, match="text"):
+            do(ask, name, by="pam")
+    for ask in (cache.pools.policy, cache.verdicts, cache.lineage):
+        with pytest.raises(UsageError, match="text"):
+            ask(name)

@@ -92,3 +92,15 @@ def test_owners_that_can_be_declared(owner, given):
 def test_owners_that_cannot(owner):
     with pytest.raises(UsageError, match="owner"):
         owner_of(owner)
+
+
+@pytest.mark.parametrize("members", [5, "ann", b"ann", [""], [1], (one for one in ("ann",))])
+def test_members_are_a_set_of_tenants(members):
+    with pytest.raises(UsageError, match="members"):
+        PoolPolicy(members=members)
+
+
+@pytest.mark.parametrize("share", [10**400, -(10**400), float("nan"), True, "0.5"])
+def test_a_share_is_one_however_large_the_number(share):
+    with pytest.raises(UsageError, match="least_confidence"):
+        PoolPolicy(least_confidence=share)

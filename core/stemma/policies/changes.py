@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -35,7 +36,7 @@ def check_number(
     inside = (low < value if open_low else low <= value) and (
         value < high if open_high else value <= high
     )
-    if not (math.isfinite(value) and inside):
+    if not (inside and abs(value) <= sys.float_info.max):
         left, right = "(" if open_low else "[", ")" if open_high or math.isinf(high) else "]"
         raise UsageError(
             f"{name} must be a finite number in {left}{low}, {high}{right}, not {value}"

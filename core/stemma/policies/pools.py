@@ -67,9 +67,10 @@ class PoolPolicy:
     def __post_init__(self) -> None:
         members, number = self.members, self.witnesses
         if members is not None:
-            if isinstance(members, str) or not all(isinstance(one, str) and one for one in members):
+            known = set(members) if isinstance(members, Collection) else {""}
+            if isinstance(members, str) or not all(isinstance(one, str) and one for one in known):
                 raise UsageError("members must be a set of tenants: texts that are not empty")
-            object.__setattr__(self, "members", frozenset(members))
+            object.__setattr__(self, "members", frozenset(known))
         if number is not None and (
             isinstance(number, bool) or not isinstance(number, int) or number < 1
         ):

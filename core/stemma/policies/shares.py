@@ -23,9 +23,13 @@ def share(name: str, value: object, most: float = 1.0, *, least: float = 0.0) ->
     wanted = f"{name} must be a share from {least:g} to {most:g}"
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise UsageError(f"{wanted}, not {value!r}")
-    if not least <= float(value) <= most:
-        raise UsageError(f"{wanted}, not {float(value)}")
-    return float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # a whole number beyond all floats
+        number = math.inf
+    if not least <= number <= most:
+        raise UsageError(f"{wanted}, not {value}")
+    return number
 
 
 def error_bound(value: object) -> float:

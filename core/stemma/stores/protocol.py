@@ -214,8 +214,8 @@ class Judgement:
         confidence: How sure they are, 0 to 1; of `grounded`, how likely its sources support it.
         at: When, seconds since 1970-01-01 UTC.
         question: The digest of the question it is about, which is the id that an entry of its own
-            has or would have; of `same`, the other entry's id, of `promoted` and `withdrawn` that of
-            the original. Empty: about no question. Of a tenant's `wrong_hit` of a pool's entry:
+            has or would have; of `same`, the other entry's id, of `promoted` and `withdrawn` that
+            of the original. Empty: about no question. Of a tenant's `wrong_hit` of a pool's entry:
             what bars it for that tenant alone (`stemma.entry.personal_bar`).
         tenant: The tenant in whose name it was said; empty: nobody's, as an operator's.
         weight: How far who said it was believed when it was said, 0 to 1.
