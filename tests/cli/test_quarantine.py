@@ -55,3 +55,19 @@ def test_ids_are_printed_whole_in_80_columns_and_names_as_they_are(stemma_, tmp_
         assert tenant in table
         assert all(len(line) <= 80 for line in table.splitlines())
     assert tenant in stemma_("promote", tenant, "--by", "pam", "--db", path).err
+
+
+def test_no_name_acts_on_the_terminal(stemma_, tmp_path):
+    path, tenant, by = tmp_path / "answers.db", "a\x1b[2Jb\ud800", "eve\u202e\x1b]0;x\x07"
+    with stemma.open(path, tenant=tenant, embedder=None) as cache:
+        made = cache.answers.get_or_compute("Is it open?", lambda: "Yes.").stored.entry.id
+    for words in (
+        ("report", made, "unknown", "--by", by),
+        ("quarantine", "--tenant", tenant, "--by", by),
+        ("recall", "--tenant", tenant),
+        ("inspect", by),
+    ):
+        ran = stemma_(*words, "--db", path)
+        shown = ran.out + ran.err
+        assert not {"\x1b", "\x07", "\u202e", "\ud800"} & set(shown)
+        assert r"\x1b" in shown

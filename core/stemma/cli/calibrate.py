@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
 
-from stemma.cli.printing import console, print_json
+from stemma.cli.printing import Plain, console, print_json
 from stemma.cli.targets import see_to, see_to_figures
 from stemma.embedders.adapters import as_embedder
 from stemma.embedders.health import Checked
@@ -37,7 +36,7 @@ _TITLES = ("hits", "by meaning", "wrong, of what is decided", "wrong, of a hit b
 
 _UNANSWERED = 'no line has a "group" or an "answer": which hits would be right cannot be told'
 
-_err = Console(stderr=True, emoji=False)
+_err = Plain(stderr=True)
 
 
 def calibrate(  # noqa: PLR0917 - a command's options, given by name

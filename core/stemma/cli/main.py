@@ -17,7 +17,6 @@ from stemma.errors import CodecError, MissingDependency, StemmaError, UsageError
 
 try:
     import typer
-    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 except ImportError as error:  # pragma: no cover - shown by a test in a bare environment
@@ -25,7 +24,7 @@ except ImportError as error:  # pragma: no cover - shown by a test in a bare env
 
 from stemma.cache import Cache
 from stemma.cli.database import DEFAULT, Database, opened, the_entry
-from stemma.cli.printing import AsJson, console, entries_table, print_json
+from stemma.cli.printing import AsJson, Plain, console, entries_table, print_json
 from stemma.cli.walks import life_of, walk_of
 from stemma.codec import VectorCodec
 from stemma.entry import Entry
@@ -271,6 +270,6 @@ def main() -> None:
         _load_more(sys.argv[1:2])
         app(prog_name="stemma")
     except StemmaError as error:
-        told = Console(stderr=True, soft_wrap=True, emoji=False)
+        told = Plain(stderr=True, soft_wrap=True)
         told.print(f"[red]stemma:[/red] {escape(str(error))}")
         sys.exit(2 if isinstance(error, UsageError) else 1)
