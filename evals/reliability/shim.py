@@ -12,7 +12,6 @@ import sqlite3
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from itertools import islice
 from typing import Any, Self, cast
 
 import apsw
@@ -130,10 +129,6 @@ class _Cursor:
     def fetchall(self) -> list[Any]:
         with _translated():
             return self._cursor.fetchall()
-
-    def fetchmany(self, size: int) -> list[Any]:
-        with _translated():
-            return list(islice(self._cursor, size))
 
     def close(self) -> None:
         with _translated():

@@ -198,7 +198,7 @@ class ForgetsWhatIsBarred(MemoryStore):
     def remove(self, ids):
         with self._open() as shelves:
             for one in ids:
-                shelves.bars.pop(one, None)
+                shelves.said_of.pop(one, None)
         return super().remove(ids)
 
 

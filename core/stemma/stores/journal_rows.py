@@ -12,7 +12,6 @@ from stemma.stores.protocol import Count, Judgement, Lesson, Serving
 from stemma.stores.text import Damaged, escape, unescape
 
 __all__ = [
-    "BARRED",
     "COUNTED",
     "JUDGED",
     "SERVED",
@@ -32,9 +31,6 @@ SERVED = "entry, tenant, tier, similarity, at, producer, pool, node, confidence"
 
 JUDGED = "entry, value, verdict, by, confidence, at, question, tenant, weight"
 """Those of a judgement, for `judged`."""
-
-BARRED = "CASE question WHEN entry THEN value ELSE question END"
-"""What a judgement bars: `Judgement.barred`."""
 
 TAUGHT = "tenant, node, state, writer, candidate, known, weight, correct, by, requests, at"
 """Those of a lesson, as `row` gives them; for `taught`, with `number` before them."""

@@ -174,9 +174,7 @@ class MemoryStore:
     def judge(self, judgement: Judgement, near: Sequence[str] = ()) -> Entry | None:
         """See `Store.judge`."""
         with self._open() as shelves:
-            shelves.judgements.append(judgement)
-            if judgement.verdict == "wrong_hit":
-                shelves.bar(judgement.entry, judgement.barred)
+            shelves.note(judgement)
             return judge(judgement, near, shelves)
 
     def journal(self, servings: Sequence[Serving], counts: Sequence[Count]) -> None:
@@ -242,7 +240,8 @@ class MemoryStore:
     def judgements(self, *, entry: str | None = None, limit: int = 1000) -> tuple[Judgement, ...]:
         """See `Store.judgements`."""
         with self._open() as shelves:
-            return _newest(shelves.judgements, lambda one: entry in (None, one.entry), limit)
+            said = shelves.judgements if entry is None else shelves.said(entry)
+            return _newest(said, lambda _: True, limit)
 
     def recalls(self, *, limit: int = 1000) -> tuple[Recall, ...]:
         """See `Store.recalls`."""

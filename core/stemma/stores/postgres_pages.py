@@ -114,11 +114,6 @@ class Loaded:
             return None if record is None else unpack_lineage(record)
         return None
 
-    def barred(self, id: str) -> Sequence[str]:
-        """What it is barred from."""
-        wrong = (one.barred for one in self.said(id) if one.verdict == "wrong_hit")
-        return list(dict.fromkeys(filter(None, wrong)))
-
     def said(self, id: str) -> Sequence[Judgement]:
         """What was judged of it, where it is put or judged now."""
         return self._said.get(id, ())

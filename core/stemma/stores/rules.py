@@ -81,10 +81,6 @@ class Pages(Protocol):
         """What the entry was built from."""
         ...
 
-    def barred(self, id: str) -> Sequence[str]:
-        """What the judgements of an id bar it from (`stemma.entry.Judged`), also after it went."""
-        ...
-
     def is_parent(self, id: str) -> bool:
         """Whether anything was ever built on it."""
         ...
@@ -173,9 +169,12 @@ def _replace(
     if value != entry.value or _origins(lineage) != _origins(pages.lineage(entry.id)):
         pages.lift(entry.id)
     former = pages.entry(entry.id) if value == entry.value else None
+    said = pages.said(entry.id)
     if former is None:
-        entry = remembered(entry, pages.said(entry.id))
-    judged = computed_again(entry, former, pages.barred(entry.id), audit=audit)
+        entry = remembered(entry, said)
+    wrong = (one.barred for one in said if one.verdict == "wrong_hit")
+    barred = tuple(dict.fromkeys(filter(None, wrong)))
+    judged = computed_again(entry, former, barred, audit=audit)
     judged = replace(judged, held="" if former is None else former.held)
     stands = (
         former is not None

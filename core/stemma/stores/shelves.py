@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -43,8 +43,8 @@ class Shelves:
         self.reach = reach
         self.receipts: list[Recall] = []
         self.last_taken: dict[str, int] = {}
-        self.bars: dict[str, tuple[str, ...]] = {}
         self.judgements: list[Judgement] = []
+        self.said_of: dict[str, list[Judgement]] = {}
         self.quarantines: dict[str, Quarantine] = {}
         self.holds: dict[str, dict[str, None]] = {}
 
@@ -61,19 +61,14 @@ class Shelves:
         """What it was built from, also after it went."""
         return self.lineages.get(id)
 
-    def barred(self, id: str) -> tuple[str, ...]:
-        """What it is barred from."""
-        return self.bars.get(id, ())
+    def note(self, judgement: Judgement) -> None:
+        """Journal a judgement."""
+        self.judgements.append(judgement)
+        self.said_of.setdefault(judgement.entry, []).append(judgement)
 
-    def bar(self, id: str, what: str) -> None:
-        """Bar it from something more."""
-        held = self.bars.get(id, ())
-        if what and what not in held:
-            self.bars[id] = (*held, what)
-
-    def said(self, id: str) -> list[Judgement]:
+    def said(self, id: str) -> Sequence[Judgement]:
         """What was judged of it."""
-        return [one for one in self.judgements if one.entry == id]
+        return self.said_of.get(id, ())
 
     def hold(self, id: str, quarantine: str) -> None:
         """Have a quarantine hold a stored entry."""

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from stemma.entry import Entry, Lineage, Vector
 from stemma.policies.changes import Watched
 from stemma.selector import Selector
-from stemma.stores.journal_rows import BARRED, JUDGED, judged
+from stemma.stores.journal_rows import JUDGED, judged
 from stemma.stores.protocol import Judgement, Put
 from stemma.stores.rows import pack, pack_lineage, pack_vector, unpack, unpack_lineage
 from stemma.stores.rules import State, Vouched, elements
@@ -39,9 +39,6 @@ ROW = """e.id, e.tenant, e.node, e.model, e."index",
 """An entry's columns as `stemma.stores.rows.unpack` takes them; a record too long is none."""
 
 _ENTRY = f"SELECT {ROW} FROM entries e WHERE e.id = ?"  # noqa: S608 - constant columns
-
-_BARRED = f"""SELECT {BARRED} FROM judgements
-    WHERE entry = ? AND verdict = 'wrong_hit' AND {BARRED} <> '' ORDER BY number"""  # noqa: S608 - constant columns
 
 _SAID = f"SELECT {JUDGED} FROM judgements WHERE entry = ? ORDER BY number"  # noqa: S608 - constant columns
 
@@ -169,11 +166,6 @@ class SqlitePages:
             return None if record is None else unpack_lineage(record)
         except Damaged:
             return None
-
-    def barred(self, id: str) -> tuple[str, ...]:
-        """What it is barred from."""
-        rows = fetch(self._cursor, _BARRED, (escape(id),))
-        return tuple(dict.fromkeys(unescape(row[0]) for row in rows))
 
     def is_parent(self, id: str) -> bool:
         """Whether anything was ever built on it."""
