@@ -243,6 +243,11 @@ class Entry:
         return self.judged.answer or self.value
 
     @property
+    def owner(self) -> str:
+        """In whose partition it lies: `tenant:…` or `pool:…`, as `Scope.owner`."""
+        return f"tenant:{self.tenant}" if self.pool is None else f"pool:{self.pool}"
+
+    @property
     def key(self) -> Key:
         """Where the entry lives."""
         return Key(self.partition, self.group, self.id)

@@ -196,57 +196,6 @@ class Recalled:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Recall:
-    """The receipt of a recall, or with `dry_run` the list of what would go.
-
-    Args:
-        selector: What was named, as name and value.
-        dry_run: Whether this is only a rehearsal.
-        entries: What goes: the entries named, and everything built from them.
-        sequence: The store's sequence number of the recall.
-        at: When, seconds since 1970-01-01 UTC; 0 of a rehearsal.
-    """
-
-    selector: Mapping[str, str]
-    dry_run: bool
-    entries: tuple[Recalled, ...]
-    sequence: int
-    at: float = 0.0
-
-    def __len__(self) -> int:
-        return len(self.entries)
-
-    def __bool__(self) -> bool:
-        return True
-
-    @property
-    def by_node(self) -> dict[str, int]:
-        """How many entries of each node."""
-        return dict(Counter(item.node for item in self.entries))
-
-    @property
-    def by_hop(self) -> dict[int, int]:
-        """How many entries of each hop."""
-        return dict(sorted(Counter(item.hop for item in self.entries).items()))
-
-    @property
-    def by_tenant(self) -> dict[str, int]:
-        """How many entries of each tenant."""
-        return dict(Counter(item.tenant for item in self.entries))
-
-    def __str__(self) -> str:
-        named = ", ".join(f"{name}={value}" for name, value in self.selector.items())
-        verb = "would take back" if self.dry_run else "took back"
-        nodes = ", ".join(f"{count} {node}" for node, count in sorted(self.by_node.items()))
-        entries = counted(len(self), "entry", "entries")
-        return f"recall({named}) {verb} {entries}" + (f": {nodes}" if nodes else "")
-
-
-OWNERS = 10
-"""More owners than these a quarantine does not name when it is printed."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Held:
     """One entry that a quarantine holds.
 
@@ -269,8 +218,67 @@ class Held:
     doubtful: bool = False
 
 
+class _Listing:
+    """What is asked of a receipt, whatever it lists. It is true, also where that is nothing."""
+
+    __slots__ = ()
+
+    entries: tuple[Recalled, ...] | tuple[Held, ...]
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __bool__(self) -> bool:
+        return True
+
+    @property
+    def by_node(self) -> dict[str, int]:
+        """How many entries of each node."""
+        return dict(Counter(item.node for item in self.entries))
+
+    @property
+    def by_hop(self) -> dict[int, int]:
+        """How many entries of each hop."""
+        return dict(sorted(Counter(item.hop for item in self.entries).items()))
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Quarantine:
+class Recall(_Listing):
+    """The receipt of a recall, or with `dry_run` the list of what would go.
+
+    Args:
+        selector: What was named, as name and value.
+        dry_run: Whether this is only a rehearsal.
+        entries: What goes: the entries named, and everything built from them.
+        sequence: The store's sequence number of the recall.
+        at: When, seconds since 1970-01-01 UTC; 0 of a rehearsal.
+    """
+
+    selector: Mapping[str, str]
+    dry_run: bool
+    entries: tuple[Recalled, ...]
+    sequence: int
+    at: float = 0.0
+
+    @property
+    def by_tenant(self) -> dict[str, int]:
+        """How many entries of each tenant."""
+        return dict(Counter(item.tenant for item in self.entries))
+
+    def __str__(self) -> str:
+        named = ", ".join(f"{name}={value}" for name, value in self.selector.items())
+        verb = "would take back" if self.dry_run else "took back"
+        nodes = ", ".join(f"{count} {node}" for node, count in sorted(self.by_node.items()))
+        entries = counted(len(self), "entry", "entries")
+        return f"recall({named}) {verb} {entries}" + (f": {nodes}" if nodes else "")
+
+
+OWNERS = 10
+"""More owners than these a quarantine does not name when it is printed."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Quarantine(_Listing):
     """The receipt of a quarantine, or with `dry_run` the list of what would be held.
 
     Args:
@@ -298,22 +306,6 @@ class Quarantine:
     lifted: float | None = None
     sequence: int = 0
     gone: tuple[str, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.entries)
-
-    def __bool__(self) -> bool:
-        return True
-
-    @property
-    def by_node(self) -> dict[str, int]:
-        """How many entries of each node."""
-        return dict(Counter(item.node for item in self.entries))
-
-    @property
-    def by_hop(self) -> dict[int, int]:
-        """How many entries of each hop."""
-        return dict(sorted(Counter(item.hop for item in self.entries).items()))
 
     @property
     def by_tenant(self) -> dict[str, int]:

@@ -31,13 +31,9 @@ def pollution(parts: Parts, *, entry: str | None = None, tenant: str | None = No
     below = descent(store, seeds, Passing({}, now=now))
     many, stale = Counter[str](), Counter[str]()
     for one in below.entries.values():
-        many[_owner(one)] += 1
-        stale[_owner(one)] += _stale(store, one, now)
+        many[one.owner] += 1
+        stale[one.owner] += _stale(store, one, now)
     return reckoned(many, stale=stale)
-
-
-def _owner(entry: Entry) -> str:
-    return f"tenant:{entry.tenant}" if entry.pool is None else f"pool:{entry.pool}"
 
 
 def _stale(store: Store, entry: Entry, now: float) -> bool:
