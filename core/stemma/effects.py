@@ -12,13 +12,13 @@ from __future__ import annotations
 import contextvars
 import functools
 import os
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
-__all__ = ["Ask", "Steps", "arun", "run"]
+__all__ = ["Ask", "Steps", "arun", "run", "whole"]
 
 T = TypeVar("T")
 
@@ -39,6 +39,25 @@ class Ask(NamedTuple):
 
 
 Steps = Generator[Ask, Any, T]
+
+
+class _Whole:
+    """Work as something that can be asked."""
+
+    __slots__ = ("done",)
+
+    def __init__(self, work: Callable[[], object]) -> None:
+        self.done = work
+
+
+def whole(work: Callable[[], T]) -> Steps[T]:
+    """Do several calls, or one that takes keywords, in one go.
+
+    Args:
+        work: Does them, and gives what comes of it. On an event loop, in a worker thread.
+    """
+    result: T = yield Ask(_Whole(work), "done")
+    return result
 
 
 def run(steps: Steps[T]) -> T:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
-from stemma.effects import Ask, Steps, arun, run
+from stemma.effects import Ask, Steps, arun, run, whole
 from stemma.entry import Entry
 from stemma.errors import UsageError
 from stemma.journal import CROSSING
@@ -173,10 +172,7 @@ class Pools:
 
     def _offers(self, pool: str) -> Steps[tuple[Ready, ...]]:
         named("a pool", pool)
-        offered: Sequence[Entry] = yield Ask(
-            _Every(self._parts.store, lambda one: one.offer is not None and one.offer.pool == pool),
-            "found",
-        )
+        offered = yield from self._all(lambda one: one.offer is not None and one.offer.pool == pool)
         places: dict[str, list[Entry]] = {}
         for one in reversed(offered):
             if one.offer is not None:
@@ -196,8 +192,12 @@ class Pools:
 
     def _entries(self, pool: str) -> Steps[tuple[Entry, ...]]:
         named("a pool", pool)
-        act = _Every(self._parts.store, lambda one: one.pool == pool and one.node not in PURE)
-        return tuple((yield Ask(act, "found")))
+        return tuple((yield from self._all(lambda one: one.pool == pool and one.node not in PURE)))
+
+    def _all(self, wanted: Callable[[Entry], bool]) -> Steps[list[Entry]]:
+        """All entries that are wanted, newest first."""
+        store = self._parts.store
+        return (yield from whole(lambda: [one for one in every(store) if wanted(one)]))
 
 
 def _witnesses(entries: Sequence[Entry]) -> dict[str, int]:
@@ -213,14 +213,3 @@ def every(store: Store) -> Iterator[Entry]:
     while portion := store.find(limit=PORTION, before=before):
         yield from portion
         before = portion[-1].sequence
-
-
-class _Every:
-    """Going through all entries as something that can be asked."""
-
-    def __init__(self, store: Store, wanted: Callable[[Entry], bool]) -> None:
-        self.found = partial(_chosen, store, wanted)
-
-
-def _chosen(store: Store, wanted: Callable[[Entry], bool]) -> list[Entry]:
-    return [one for one in every(store) if wanted(one)]

@@ -17,6 +17,7 @@ from stemma.lineage.validity import judge
 from stemma.outcome import Stored
 from stemma.policies.life import over
 from stemma.policies.pools import REFUSALS, Candidate, Decision, Resting, agreed, approved
+from stemma.reporters import Ledger
 from stemma.scope import Labels
 from stemma.stores.protocol import Ancestry, Fetched, Judgement, Put
 from stemma.verdicts import counting, probability, verdict
@@ -28,9 +29,6 @@ __all__ = ["Promoting", "Promotion"]
 
 LOOKED = 128
 """Answers to one request that are compared with a fresh one: those with an equal value first."""
-
-SAID = 100_000
-"""Judgements of one entry that are read: more than a tenant reports to have others forgotten."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -214,15 +212,15 @@ class Promoting:
         if entry.offer is None or self._parts.pool(entry.offer.pool).grounding is None:
             return None
         said = yield from self._said(entry.id)
-        scores = (o.confidence for o in said if o.verdict == "grounded" and o.value == entry.value)
-        return next(scores, None)
+        of_value = (one for one in reversed(said) if one.value == entry.value)
+        return next((one.confidence for one in of_value if one.verdict == "grounded"), None)
 
     def _resting(self, found: _Found) -> Steps[Resting]:
         """What lies at the place, and what was said of what lay there before."""
         said = yield from self._said(found.offer.place.id)
         moved: dict[str, Judgement] = {}
         told: dict[str, list[Judgement]] = {}
-        for one in reversed(said):
+        for one in said:
             if one.verdict in ("promoted", "withdrawn"):
                 moved[one.value] = one
             told.setdefault(one.value, []).append(one)
@@ -240,8 +238,10 @@ class Promoting:
         ancestry: Ancestry | None = yield Ask(self._parts.store, "ancestry", (entry.id,))
         return ancestry is not None and judge(entry.id, ancestry, now).reason is None
 
-    def _said(self, id: str) -> Steps[Sequence[Judgement]]:
-        said: Sequence[Judgement] = yield Ask(_Said(self._parts), "of", (id,))
+    def _said(self, id: str) -> Steps[list[Judgement]]:
+        """What was said of an entry, in the order in which it was noted."""
+        ledger = Ledger(self._parts.store, self._parts.clock.now())
+        said: list[Judgement] = yield Ask(ledger, "said", (id,))
         return said
 
     # --------------------------------------------------------------- the copy
@@ -307,16 +307,6 @@ class Promoting:
         detail = f"by {by}" if promotion else promotion.detail
         parts.tell("promotion", None, words, original, detail=detail)
         return promotion
-
-
-class _Said:
-    """The judgements of an entry as something that can be asked: `judgements` takes keywords."""
-
-    def __init__(self, parts: Parts) -> None:
-        self._store = parts.store
-
-    def of(self, id: str) -> Sequence[Judgement]:
-        return self._store.judgements(entry=id, limit=SAID)
 
 
 def _called_wrong(said: Iterable[Judgement]) -> bool:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import functools
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeVar
 
-from stemma.effects import Ask, Steps
+from stemma.effects import Steps, whole
 from stemma.errors import UsageError
 from stemma.outcome import Held, Quarantine
 from stemma.parts import Parts
@@ -23,8 +22,6 @@ from stemma.saying import named_by
 from stemma.stores.protocol import Store
 
 __all__ = ["quarantine", "quarantines", "release"]
-
-T = TypeVar("T")
 
 ROUNDS = 8
 """How often it is looked for what was stored meanwhile; what is held gets nothing new built on it,
@@ -62,14 +59,16 @@ def quarantine(
         Quarantine, threshold=threshold, by=by, reason=reason, at=parts.clock.now()
     )
 
-    def work(store: Store) -> Quarantine:
-        suspected = named(store, seeds, source=source, tenant=tenant)
+    def work() -> Quarantine:
+        store = parts.store
+        suspected = plan(seeds=named(store, seeds, source=source, tenant=tenant), entries=())
+        passing = Passing(audits(store), now=suspected.at, half_life=HALF_LIFE)
         if dry_run:
-            rehearsal = plan(seeds=suspected, entries=(), dry_run=True)
-            return replace(rehearsal, entries=_suspected(store, rehearsal))
-        return _held(store, plan(seeds=suspected, entries=()))
+            found = _suspected(store, suspected, passing)
+            return replace(suspected, entries=found, dry_run=True)
+        return _held(store, suspected, passing)
 
-    receipt = yield from _asked(parts, work)
+    receipt = yield from whole(work)
     if not dry_run:
         parts.saw(receipt.sequence)
         parts.tell("quarantine", None, "held", detail=str(receipt))
@@ -90,15 +89,15 @@ def release(parts: Parts, told: Quarantine | str) -> Steps[Quarantine]:
         raise UsageError("a rehearsal holds nothing: there is nothing to release")
     now = parts.clock.now()
 
-    def work(store: Store) -> Quarantine | None:
-        receipt = store.release(named_, now=now)
+    def work() -> Quarantine | None:
+        receipt = parts.store.release(named_, now=now)
         if receipt is None:
             return None
-        there = stored(store, (one.entry for one in receipt.entries))
+        there = stored(parts.store, (one.entry for one in receipt.entries))
         gone = tuple(one.entry for one in receipt.entries if one.entry not in there)
         return replace(receipt, gone=gone)
 
-    receipt = yield from _asked(parts, work)
+    receipt = yield from whole(work)
     if receipt is None:
         raise UsageError(f"there is no quarantine {named_!r}")
     parts.tell("quarantine", None, "released", detail=str(receipt))
@@ -107,10 +106,10 @@ def release(parts: Parts, told: Quarantine | str) -> Steps[Quarantine]:
 
 def quarantines(parts: Parts) -> Steps[tuple[Quarantine, ...]]:
     """The receipts, newest first."""
-    return (yield from _asked(parts, lambda store: store.quarantines()))
+    return (yield from whole(parts.store.quarantines))
 
 
-def _held(store: Store, plan: Quarantine) -> Quarantine:
+def _held(store: Store, plan: Quarantine, passing: Passing) -> Quarantine:
     """Hold what is suspected, and what was built on it while that was found out.
 
     Where somebody wrote between, a second quarantine takes the first one's place.
@@ -118,7 +117,7 @@ def _held(store: Store, plan: Quarantine) -> Quarantine:
     receipt = plan
     for _ in range(ROUNDS):
         before = store.sequence()
-        entries = _suspected(store, plan)
+        entries = _suspected(store, plan, passing)
         if receipt.id and {one.entry for one in entries} == {one.entry for one in receipt.entries}:
             break
         former, receipt = (
@@ -132,9 +131,8 @@ def _held(store: Store, plan: Quarantine) -> Quarantine:
     return receipt
 
 
-def _suspected(store: Store, receipt: Quarantine) -> tuple[Held, ...]:
+def _suspected(store: Store, receipt: Quarantine, passing: Passing) -> tuple[Held, ...]:
     """The seeds, and what was built on them and is as likely wrong as the threshold."""
-    passing = Passing(audits(store), now=receipt.at, half_life=HALF_LIFE)
     below = descent(store, receipt.seeds, passing)
     likely = spread(below.edges, receipt.seeds, worlds=WORLDS)
     found = suspects(likely, threshold=receipt.threshold)
@@ -152,19 +150,3 @@ def _suspected(store: Store, receipt: Quarantine) -> tuple[Held, ...]:
         )
         for entry in (below.entries[one] for one in chosen if one in below.entries)
     )
-
-
-def _asked(parts: Parts, work: Callable[[Store], T]) -> Steps[T]:
-    """What needs several readings of the store, as one thing that can be asked."""
-    result: T = yield Ask(_Work(parts.store, work), "done")
-    return result
-
-
-class _Work:
-    """Something to do with a store, in one go: on an event loop, in a worker thread."""
-
-    def __init__(self, store: Store, work: Callable[[Store], object]) -> None:
-        self._store, self._work = store, work
-
-    def done(self) -> object:
-        return self._work(self._store)

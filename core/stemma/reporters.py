@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from stemma.effects import Ask, Steps
 from stemma.entry import Entry
 from stemma.errors import UsageError
 from stemma.journal import CROSSING, REPORTER
-from stemma.parts import Parts
 from stemma.stores.protocol import Judgement, Store
 from stemma.verdicts import TRUSTED, believed, settled
+
+if TYPE_CHECKING:
+    from stemma.parts import Parts
 
 __all__ = [
     "HOUR",

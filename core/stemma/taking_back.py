@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 
-from stemma.effects import Ask, Steps
+from stemma.effects import Ask, Steps, whole
 from stemma.errors import StoreUnavailable, UsageError
 from stemma.outcome import Recall
 from stemma.parts import Parts
@@ -52,7 +52,14 @@ def recall_all(parts: Parts, selectors: Sequence[Selector]) -> Steps[list[Recall
     """
     if not selectors:
         return []
-    receipts: list[Recall] = yield Ask(_RecallingMany(parts), "recall", (selectors,))
+    store, now = parts.store, parts.clock.now()
+
+    def work() -> Sequence[Recall]:
+        if isinstance(store, RecallsMany):  # in one transaction
+            return store.recall_all(selectors, now=now)
+        return [store.recall(one, now=now) for one in selectors]
+
+    receipts = list((yield from whole(work)))
     parts.saw(max(one.sequence for one in receipts))
     return receipts
 
@@ -67,19 +74,6 @@ def together(parts: Parts, receipts: Sequence[Recall], named: Mapping[str, str])
         sequence=max((one.sequence for one in receipts), default=parts.sequence),
         at=max((one.at for one in receipts), default=parts.clock.now()),
     )
-
-
-class _RecallingMany:
-    """Several recalls as something that can be asked: in one transaction, where the store can."""
-
-    def __init__(self, parts: Parts) -> None:
-        self._store = parts.store
-        self._now = parts.clock.now()
-
-    def recall(self, selectors: Sequence[Selector]) -> list[Recall]:
-        if isinstance(self._store, RecallsMany):
-            return list(self._store.recall_all(selectors, now=self._now))
-        return [self._store.recall(one, now=self._now) for one in selectors]
 
 
 class _Recalling:
