@@ -17,6 +17,7 @@ from stemma.lineage.validity import judge
 from stemma.outcome import Stored
 from stemma.policies.life import over
 from stemma.policies.pools import REFUSALS, Candidate, Decision, Resting, agreed, approved
+from stemma.policies.remembering import asked_by
 from stemma.reporters import Ledger
 from stemma.scope import Labels
 from stemma.stores.protocol import Ancestry, Fetched, Judgement, Put
@@ -119,7 +120,8 @@ class Promoting:
         if entry.offer is None or self._parts.pool(entry.offer.pool).witnesses is None:
             return
         try:
-            yield from self._consider(entry, entry.offer, codec)
+            with asked_by(entry.tenant):  # whose time it takes, whoever has it done
+                yield from self._consider(entry, entry.offer, codec)
         except Exception as error:
             self._parts.fault("promotion", error)
 

@@ -91,8 +91,8 @@ class Putting:
         )
         with asked_by(ticket.query.scope.tenant):
             yield from self._judging.judge(ticket, value, encoded, stored.entry)
-            if stored.entry is not None:
-                yield from self._parts.promoting.consider(stored.entry, ticket.query.codec)
+        if stored.entry is not None:
+            yield from self._parts.promoting.consider(stored.entry, ticket.query.codec)
         return stored
 
     def put_many(
