@@ -214,6 +214,7 @@ def report(  # noqa: PLR0917 - a command's options, given by name
         known = cache.engine.parts.store.lineage(entry) is not None
         named = entry if known else the_entry(cache, entry).id
         note = {"entry": named, "question": question}
+        # A verdict that is none is told there.
         told = cache.report(note, verdict, by=by, confidence=confidence)  # type: ignore[arg-type]
     if as_json:
         print_json(dataclasses.asdict(told))

@@ -72,6 +72,7 @@ def _receipts(rows: Iterable[Any], listed: dict[str, list[Any]]) -> Iterator[Qua
 def _held(rows: Iterable[Any]) -> Iterator[Held]:
     for entry, tenant, pool, node, hop, probability, doubtful in rows:
         with suppress(Damaged):
+            # The node is one of ours: it was an entry's.
             yield Held(
                 entry=unescape(entry),
                 tenant=unescape(tenant),
